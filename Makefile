@@ -125,7 +125,7 @@ prove: ## explore every order of events of a hand-over, with FAULTS=2 of all fau
 .PHONY: prove-seeds
 prove-seeds: ## run the whole of pliantd under N=50 seeds, in one thread each; SEED= one again, with its trace; MUTANTS=1 which one notices a missing rule
 	@$(MAKE) $(VENV)/.dev
-	cd tests && $(abspath $(PY)) -m prove.seeds$(if $(MUTANTS),.mutants,$(if $(SEED), --one $(SEED), --seeds $(or $(N),50)))
+	cd tests && $(abspath $(PY)) -m prove.seeds$(if $(MUTANTS),.mutants,$(if $(SEED), --one $(SEED))$(if $(N), --seeds $(N)))
 
 .PHONY: prove-mutants
 prove-mutants: ## take each decision of a hand-over out in turn, and say what notices it, MODULES= some alone; writes docs/mutants.md (hours)

@@ -15,6 +15,7 @@ from benchmarks.drill.fault import Act
 from benchmarks.drill.field import COME_S, Field
 from pliant.daemon.run_verbs import GONE
 from pliant.errors import PliantError
+from pliant.handover import Outcome
 
 FILE = "pliant.db"
 
@@ -69,7 +70,14 @@ def kill_script(field: Field, *, with_wrapper: bool, for_good: bool = False) -> 
         if for_good or not (field.has_saved() and _is_noted(field)):
             # One that has just begun again may be taken for told a second time.
             field.ends = ("FAILED", "COMPLETED")
-            field.told = ("its guardian was killed", f"job {field.number}: {GONE}")
+            ends = (
+                GONE,
+                Outcome.RUN_OVER,
+            )  # as its connection ends, or as the batch system shows it
+            field.told = (
+                "its guardian was killed",
+                *(f"job {field.number}: {how}" for how in ends),
+            )
 
 
 def _is_noted(field: Field) -> bool:

@@ -12,7 +12,7 @@ from statistics import median
 from benchmarks import machine
 from benchmarks.drill.fault import Fault
 from benchmarks.drill.record import ROOT, RUNS, Run, counted, read
-from benchmarks.drill.run import Ran, Seen
+from benchmarks.drill.run import LEFT_S, Ran, Seen
 from benchmarks.drill.systems import faults_on
 from benchmarks.section import Section, verdict
 
@@ -38,13 +38,18 @@ Written by `make drill`; every number below was counted by its runs. GPUs are fa
 systems are real.
 """
 
-_HOW = """\
+_HOW = f"""\
 In each run a job that counts (docs/examples/count.py, its checkpoint made to take a second, \
 its protected time cut short) is resized, or preempted for a trial job, while another waits for \
 all GPUs of its node, and the fault is injected at a moment drawn by the seed. Where the job goes \
 on, it is handed over again, three times in all, with the same fault at other moments. One of two \
-jobs is submitted before pliantd may be asked about it. What died is started again within 1.5 s, \
-and what is left is counted once pliantd has nothing under way.
+jobs is submitted before pliantd may be asked about it. What died is started again within 1.5 s.
+
+"Fences": a reservation of Pliant's that stands for {LEFT_S:.0f} s though its job waits behind it \
+or is in no hand-over any more; "pins": the same of its priorities. They may for as long as the \
+fault itself lasts, and by how much pliantd's clock is wrong. (A fence that nobody ends ends by \
+itself after two minutes.) An owner's update or hold that does not stand once pliantd has nothing \
+under way is not good either.
 
 "Not good, at most" bounds how often a hand-over with a fault of this kind does harm, with 95 % \
 confidence (the exact bound of Clopper and Pearson; for none of n about 3/n, the rule of three), \
@@ -60,8 +65,8 @@ node; or it takes GPUs for used until it is reconfigured. The drill then does wh
 administrator would, which is counted apart. Or it ends the run that it has forgotten \
 ("Registered PENDING") and starts the job again within the same second, for which the node has \
 just revoked the job's credential: the job has FAILED, as a plain one would have; it is counted \
-as another first. Or it has forgotten that the job was requeued and runs again: what that run says \
-of itself is refused, its `pliant run` requeues the job itself, and another may be first."""
+as another first. Or it has forgotten that the job was requeued and runs again: pliantd requeues \
+it once more, and the few seconds of that run are done again."""
 
 _GO_ON = """\
 ## How to go on

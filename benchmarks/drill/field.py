@@ -161,8 +161,13 @@ class Field(ABC):
         """How many fences of Pliant's there are."""
 
     @abstractmethod
-    def pins(self) -> int:
-        """How many jobs that have not ended carry a priority of Pliant's."""
+    def pins(self, *jobs: str) -> int:
+        """How many of these jobs have not ended and carry a priority of Pliant's; "": no job."""
+
+    @staticmethod
+    @abstractmethod
+    def is_held(shown: Mapping[str, str]) -> bool:
+        """Whether a job of which this is shown is held by its owner."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -263,6 +268,11 @@ class Field(ABC):
         told = self.history()
         return told is not None and not all(row.outcome for row in told.handovers)
 
+    def is_over(self) -> bool:
+        """Whether pliantd says that the job is in none."""
+        told = self.history()
+        return told is not None and all(row.outcome for row in told.handovers)
+
     # --- daemons ---------------------------------------------------------------------------------
 
     def kill(self, part: str) -> None:
@@ -288,6 +298,11 @@ class Field(ABC):
         if self.daemon is None or self.daemon.poll() is not None:
             self.pliantd()
         self.resume_nodes()
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether something lasts yet that is to last for a while."""
+        return any(timer.is_alive() for timer in self.later)
 
     def have_passed(self) -> None:
         """Wait until what was to last for a while is over."""

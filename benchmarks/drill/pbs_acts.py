@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.drill.acts import for_a_while
+from benchmarks.drill.acts import for_a_while, kill_guardian_for_good
 from benchmarks.drill.fault import Act
 from benchmarks.drill.pbs_field import STATE_FILE, PbsField
+from pliant.handover import Outcome
 
 
 def by_owner(*words: str) -> Act:
@@ -30,6 +31,12 @@ def says(*words: str) -> Act:
 cancel = by_owner("qdel", "{job}")
 hold, release = by_owner("qhold", "-h", "u", "{job}"), by_owner("qrls", "-h", "u", "{job}")
 rerun = says("qrerun", "{job}")
+
+
+def kill_guardian(field: PbsField) -> None:
+    """Kill the job's script: PBS runs no job again that has ended, also once it has saved."""
+    kill_guardian_for_good(field)
+    field.told = (*field.told, f"job {field.number}: {Outcome.GONE}")
 
 
 def keep_jobs(field: PbsField) -> None:

@@ -55,7 +55,7 @@ FAULTS: Sequence[Fault] = (
     Fault("suspended for a while", (ASKED, *around(END)), pbs.suspended, rival=False),
     Fault("wrapper killed while the program saves", (ASKED,), acts.kill_wrapper, first=True),
     Fault("wrapper killed at any time", (ANY_TIME,), acts.kill_wrapper, first=True),
-    Fault("guardian killed at any time", (ANY_TIME,), acts.kill_guardian_for_good, first=True),
+    Fault("guardian killed at any time", (ANY_TIME,), pbs.kill_guardian, first=True),
     Fault("program killed while it saves", (ASKED,), acts.kill_program, ends="FAILED"),
     Fault("program stopped while it saves", (ASKED,), acts.stop_program),
     Fault("checkpoint never ends", (ASKED,), checkpoint="never", grace_s=3),
@@ -63,7 +63,7 @@ FAULTS: Sequence[Fault] = (
     Fault("checkpoint fails", (ASKED,), checkpoint="fails", ends="FAILED"),
     # a signal that comes as pbs_mom launches the job is lost there: its user asks again
     Fault("user deletes", ANY, pbs.cancel, after=pbs.cancel, ends="CANCELLED"),
-    Fault("user holds", ANY, pbs.hold, after=pbs.release, first=True),
+    Fault("user holds", ANY, pbs.hold, after=pbs.release, first=True, held=True),
     Fault(
         "user lowers the time limit",
         ANY,
@@ -108,5 +108,6 @@ FAULTS: Sequence[Fault] = (
         acts.both(_kill_pliantd, pbs.hold),
         after=pbs.release,
         first=True,
+        held=True,
     ),
 )

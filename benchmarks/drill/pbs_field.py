@@ -307,10 +307,15 @@ class PbsField(Field):
         some = read_fences(path.read_text()) if path.exists() else ()
         return sum(one.stands(now_s) for one in some)
 
-    def pins(self) -> int:
-        """How many jobs that wait are held by our hook, which nobody would end."""
-        shown = [self.show(job) for job in (self.job, self.rival, self.guest) if job]
+    def pins(self, *jobs: str) -> int:
+        """How many of these jobs are held by our hook, which nobody would end; "": no job."""
+        shown = [self.show(job) for job in jobs if job]
         return sum("s" in one.get("Hold_Types", "") for one in shown)
+
+    @staticmethod
+    def is_held(shown: Mapping[str, str]) -> bool:
+        """Whether a job of which this is shown is held by its owner."""
+        return "u" in shown.get("Hold_Types", "")
 
     def clear(self) -> None:
         """End all jobs; what one has that is deleted by force as it starts is never free again."""
@@ -319,6 +324,12 @@ class PbsField(Field):
             told = json.loads(self.out("qstat", "-x", "-f", "-F", "json"))
             return dict(told.get("Jobs", {}))
 
+        def all_gone() -> bool:
+            """One that is ending is refused, and is history then: it is deleted once more."""
+            for job in jobs():
+                self.tell("qdel", "-W", "force", "-x", job)
+            return not jobs()
+
         self.tell("qmgr", "-c", "set server scheduling = False")
         try:
             self.wait(
@@ -326,9 +337,7 @@ class PbsField(Field):
                 "no job to be starting",
                 COME_S,
             )
-            for job in jobs():
-                self.tell("qdel", "-W", "force", "-x", job)
-            self.wait(lambda: not jobs(), "all jobs to end", COME_S)
+            self.wait(all_gone, "all jobs to end", COME_S)
         finally:
             self.tell("qmgr", "-c", "set server scheduling = True")
         self.rival = self.guest = ""

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import re
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-import psutil
-
 from benchmarks.drill.fault import UNHALTED_S, Fault
 from benchmarks.drill.field import COME_S, ENDED, LOOK_S, SHAPES, STEPS, Admin, Field, checksum
 from benchmarks.drill.work import Work
-from pliant.errors import PliantError
 from pliant.handover import Outcome
 
-QUIET_S = 90.0
+log = logging.getLogger("pliant.drill")
+
+QUIET_S = 200.0
+"""A job whose slurmd was killed between its step's end and its own word of that stays COMPLETING
+until Slurm sends the kill again: after KillWait and twice MessageTimeout, looked at once a minute.
+"""
 END_S = 900.0
 """Slurm took six minutes to miss a job whose node was back at once, and two to start it again."""
+LEFT_S = 30.0
+"""How long a fence may stand whose job waits or is in no hand-over any more, or a pin be left.
+
+Much less than a fence that nobody ends, which stands for two minutes.
+"""
 UNPINNED_S = 6.0
 """How long after its start a job may still carry its pin: the next look takes it."""
 RESTS_S = 10.0
 PASSED_BY = "passed by"
 SLIPPED = "slipped in before"
 """The moment of a hand-over that ended without having come to the one that it was to halt at."""
-_RESTS = ("saved in vain", "it was tried before, and refused")
-"""What pliantd says of a job that it does not ask again for a while, or of a shape."""
+_RESTS = ("saved in vain", "it was tried before, and refused", "a `pliant run` of it was lost")
+"""What pliantd says of a job that it does not ask again for a while, or in this run, or of a shape.
+
+The fault of a hand-over that was done by then has met the wrapper of the next run.
+"""
 _SAID = re.compile("(INFO|WARNING|ERROR) pliant")
 
 
@@ -96,12 +107,13 @@ def run(area: Field, fault: Fault, place: Path, draw: random.Random) -> Ran:
     """Hand a job over with the fault at each of some moments; leave the sandbox whole and empty."""
     moments, since_s = drawn(fault, draw), time.monotonic()
     ran = Ran(fault.name, [Seen(moments[0])])
-    area.begin(place, fault.ends)
     said = len(area.said())
     try:
+        area.begin(place, fault.ends)
         with fault.around(area):
             _run(area, fault, moments, ran, draw)
-    except (PliantError, OSError, psutil.Error, subprocess.SubprocessError) as error:
+    except Exception as error:  # else the record would lack just the runs that went wrong
+        log.exception("%s: this run is not good", fault.name)
         ran.seen[-1].words.append(f"{type(error).__name__}: {error}")
     lines = area.said(said).splitlines()
     ran.said = "\n".join(line for line, _ in groupby(filter(_SAID.match, lines)))
@@ -130,12 +142,13 @@ def _run(area: Field, fault: Fault, moments: Sequence[str], ran: Ran, draw: rand
         ran.seen[-1].words.append(f"{error}: {area.trouble}")
         ran.seen[-1].stuck += 1
     finally:
-        area.skew_s = 0
-        area.let_go()
-        area.have_passed()
-        area.restore()
-        area.clear()
-        area.stop_pliantd()
+        with ExitStack() as after:  # also where one of these fails
+            after.callback(area.stop_pliantd)
+            after.callback(area.clear)
+            after.callback(area.restore)
+            after.callback(area.have_passed)
+            area.skew_s = 0
+            area.let_go()
 
 
 def drawn(fault: Fault, draw: random.Random) -> Sequence[str]:
@@ -232,11 +245,11 @@ def _hand_over(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, la
         area.let_go()
         time.sleep(draw.uniform(0.2, 1.5))
         area.restore()
-    _until_quiet(area, seen)
+    until_quiet(area, seen, LEFT_S + abs(fault.skew_s))  # by a wrong clock it may begin so late
     if fault.made and seen.unmade:
         seen.words.append(f"it was not made: {seen.unmade}")
     if seen.is_faulty:
-        _stands(area, fault, seen)
+        stands(area, fault, seen)
     if came:
         fault.after(area)
     _until_over(area, fault, seen, last=last)
@@ -250,8 +263,8 @@ def _has_come(area: Field, moment: str) -> bool:
         nonlocal looked_s
         if area.is_halted() or time.monotonic() - looked_s < 1.0:
             return area.is_halted()
-        looked_s, told = time.monotonic(), area.history()
-        return told is not None and all(row.outcome for row in told.handovers)
+        looked_s = time.monotonic()
+        return area.is_over()
 
     area.wait(halts_or_ended, f"{moment} to come", COME_S, LOOK_S)
     came = area.is_halted()
@@ -265,18 +278,21 @@ def _overs(area: Field) -> int:
     return len(told.handovers) if told else 0
 
 
-def _until_quiet(area: Field, seen: Seen) -> None:
-    """Wait until pliantd has nothing under way, and count what it left."""
-
-    admin = area.admin()
+def until_quiet(area: Field, seen: Seen, left_s: float) -> None:
+    """Wait until pliantd has nothing under way, and count what it leaves for so long."""
+    admin, since_s = area.admin(), time.monotonic()
 
     def quiet() -> bool:
+        nonlocal since_s
         admin.tend()
-        told = area.history()
-        if told is None or not all(row.outcome for row in told.handovers):
-            return False
-        waits = area.state_of(area.job) == "PENDING"  # it keeps its pin until it has started
-        return not area.fences() and (waits or not area.pins())
+        over, state = area.is_over(), area.state_of(area.job)
+        left, now_s = _left(area, over=over, waits=state == "PENDING"), time.monotonic()
+        since_s = since_s if any(left) and not area.is_disturbed else now_s
+        if now_s - since_s > left_s:
+            seen.fences, seen.pins = left
+            seen.words.append(f"left for {left_s:.0f} s: {left[0]} fences, {left[1]} pins")
+            return True
+        return over and state != "" and not any(left)
 
     try:
         area.wait(quiet, "quiet", QUIET_S)
@@ -285,8 +301,18 @@ def _until_quiet(area: Field, seen: Seen) -> None:
         rows = [f"{r.run} {r.outcome or 'under way'}" for r in told.handovers] if told else "?"
         seen.words.append(f"not quiet: {rows}")
     seen.unmade = _unmade(area)
-    seen.fences = area.fences()
     seen.righted += admin.did
+
+
+def _left(area: Field, *, over: bool, waits: bool) -> tuple[int, int]:
+    """Return how many fences and pins there are that are to go at once.
+
+    Behind a fence a job that ``waits`` begins within seconds. It keeps its pin until it has
+    started, unless somebody has changed it.
+    """
+    keeps = waits and _unmade(area) != Outcome.CHANGED
+    jobs = (area.rival, area.guest) if keeps else (area.job, area.rival, area.guest)
+    return area.fences() if over or waits else 0, area.pins(*jobs) if over else 0
 
 
 def _unmade(area: Field) -> str:
@@ -296,12 +322,14 @@ def _unmade(area: Field) -> str:
     return "" if outcome == Outcome.DONE else outcome
 
 
-def _stands(area: Field, fault: Fault, seen: Seen) -> None:
-    """Say what the job's user changed and something else has changed since."""
+def stands(area: Field, fault: Fault, seen: Seen) -> None:
+    """Say what the job's user changed or held, and something else has changed or ended since."""
     name, value = fault.stands[0], fault.stands[1].format(rival=area.rival)
-    found = area.show(area.job).get(name, "")
-    if found != value:
-        seen.words.append(f"{name}={value} does not stand: {_told(area.show(area.job))}")
+    shown = area.show(area.job)
+    if shown.get(name, "") != value:
+        seen.words.append(f"{name}={value} does not stand: {_told(shown)}")
+    if fault.held and not area.is_held(shown):
+        seen.words.append(f"its owner's hold does not stand: {_told(shown)}")
 
 
 def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
@@ -309,17 +337,19 @@ def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
 
     Without the two minutes that Slurm makes them wait.
     """
-    admin, runs_s = area.admin(hurries=True), list[float]()
+    admin, waited_s = area.admin(hurries=True), time.monotonic()
 
     def over() -> bool:
+        nonlocal waited_s
         rival, states = _tended(area, fault, seen, admin)
         runs = states[0] == "RUNNING" and area.works()
-        if runs and not runs_s:
-            runs_s.append(time.monotonic())
+        if not runs:
+            waited_s = time.monotonic()
         hurries = (area.place / "hurry").exists()  # to its end, whatever else is done with it
         if runs and not hurries:
-            seen.pins = area.pins()
-            runs = not seen.pins or time.monotonic() - runs_s[0] > UNPINNED_S
+            pins = area.pins(area.job, area.rival, area.guest)
+            runs = not pins or time.monotonic() - waited_s > UNPINNED_S
+            seen.pins = max(seen.pins, pins if runs else 0)
         goes_on = runs and not (last or hurries) and not area.is_under_way()
         if runs and (last or (goes_on and "PENDING" in states[1:])):  # Slurm sent its guest back
             (area.place / "hurry").touch()

@@ -53,8 +53,9 @@ def drilled(
                 ran = run(area, task.fault, place, random.Random(task.seed))
                 if logs and not ran.is_good:
                     to = logs / f"{task.seed} {task.fault.name}".replace(" ", "_")
-                    shutil.copytree(area.logs, to, dirs_exist_ok=True)
-                    shutil.copytree(place, to / "job", dirs_exist_ok=True)
+                    with contextlib.suppress(OSError):  # a file that is gone again costs no run
+                        shutil.copytree(area.logs, to, dirs_exist_ok=True)
+                        shutil.copytree(place, to / "job", dirs_exist_ok=True)
                 return task, ran
             finally:
                 free.put(area)

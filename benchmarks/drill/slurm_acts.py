@@ -17,6 +17,8 @@ from benchmarks.drill.slurm_field import USER, SlurmField
 
 KILLS_S = 2.0
 """How long after its start a kill of a job's run before may meet it."""
+SAVES_S = 1.0
+"""How long slurmctld may write what it had to save before it was told something."""
 BOOTS_S = 30.0
 """Longer than Slurm lets a job's start take: one that is not there by then it misses at once."""
 
@@ -36,6 +38,16 @@ def by_owner(*words: str) -> Act:
         field.passed_by = complaint != "" or field.passed_by
 
     return does
+
+
+hold = by_owner("hold", "{job}")
+
+
+def hold_and_kill(field: SlurmField) -> None:
+    """Let the owner hold it, and kill slurmctld as soon as it would know that again."""
+    hold(field)
+    field.told_s = time.time() + SAVES_S
+    field.kill("slurmctld")
 
 
 def cancel(field: SlurmField) -> None:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from benchmarks.drill.slurm_field import SlurmField
 
 HELD = ("launch_failed_requeued_held", "JobHoldMaxRequeue")
+KEPT = ("Resources", "ReqNodeNotAvail")
+"""Why a job waits though nothing runs: a slurmctld that was killed takes what it had for used, or
+its node for one that is away. It is reconfigured then."""
 IDLE_S = 15.0
 """How long a job may wait for its node with none of ours on it."""
 LOOK_S = 1.0
@@ -51,7 +54,7 @@ class SlurmAdmin(Admin):
         if reason in HELD:
             self.area.scontrol("release", job)
             self.did += 1
-        far = reason == "BeginTime" and _instant(shown["EligibleTime"]) > time.time() + FAR_S
+        far = reason == "BeginTime" and instant(shown["EligibleTime"]) > time.time() + FAR_S
         waits = self.hurries and far and start not in self._hurried
         quiet = waits and not self.area.is_under_way()  # a checkpoint may have come after all
         if quiet and not self.area.scontrol("update", f"jobid={job}", "StartTime=now+3"):
@@ -65,7 +68,7 @@ class SlurmAdmin(Admin):
             return
         self._looked_s = now_s
         self.did += self.area.resume_nodes()
-        waits = any(shown.get("Reason") == "Resources" for shown in every)
+        waits = any(shown.get("Reason", "").startswith(KEPT) for shown in every)
         if not waits or states & {"RUNNING", "COMPLETING"} or self.area.fences():
             self._idle_s = now_s
         elif now_s - self._idle_s > IDLE_S and self._idle_s:
@@ -74,6 +77,6 @@ class SlurmAdmin(Admin):
         self._idle_s = self._idle_s or now_s
 
 
-def _instant(text: str) -> float:
+def instant(text: str) -> float:
     """Read an instant of Slurm's, which is in local time."""
     return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))

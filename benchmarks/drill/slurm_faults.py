@@ -65,13 +65,13 @@ FAULTS: Sequence[Fault] = (
     Fault("slurmctld killed", ANY, acts.kill("slurmctld")),
     Fault("slurmd killed", ANY, acts.kill("slurmd-n1")),
     Fault("wrapper killed while the program saves", (ASKED,), acts.kill_wrapper, first=True),
-    Fault("wrapper killed, checkpoint written", SAVED, acts.kill_wrapper_alone, first=True),
+    Fault("wrapper killed, checkpoint written", SAVED, acts.kill_wrapper_alone, made=True),
     Fault("wrapper killed at any time", (ANY_TIME,), acts.kill_wrapper, first=True),
     Fault("guardian killed at any time", (ANY_TIME,), acts.kill_guardian, first=True),
     Fault("guardian killed, checkpoint written", (*SAVED, *WAITS), acts.kill_guardian, first=True),
     Fault("guardian and wrapper killed at any time", (ANY_TIME,), acts.kill_both, first=True),
     Fault("guardian and wrapper killed, checkpoint written", SAVED, acts.kill_both, first=True),
-    Fault("guardian stopped for a while", (ANY_TIME,), acts.stop_guardian, first=True),
+    Fault("guardian stopped for a while", (ANY_TIME,), acts.stop_guardian, made=True),
     Fault("program killed while it saves", (ASKED,), acts.kill_program, ends="FAILED"),
     Fault("node down while the program saves", (ASKED,), slurm.node_down, first=True),
     Fault("node down, checkpoint written, no fence yet", SAVED[:2], slurm.node_down, first=True),
@@ -83,8 +83,8 @@ FAULTS: Sequence[Fault] = (
     Fault("credential revoked", ("after:requeue",), slurm.restart_at_once, rival=False),
     Fault("next run killed at its start", ("after:release",), slurm.kill_start, first=True),
     Fault("user cancels", ANY, slurm.cancel, ends="CANCELLED"),
-    Fault("user holds", HOLDS, slurm.by_owner("hold", "{job}"), after=_release, first=True),
-    Fault("user updates", ANY, slurm.by_owner("update", "jobid={job}", "TimeLimit=25")),
+    Fault("user holds", HOLDS, slurm.hold, after=_release, first=True, held=True),
+    Fault("user updates", ANY, slurm.by_owner("update", "jobid={job}", "TimeLimit=25"), made=True),
     *(
         Fault(
             f"user updates {what}",
@@ -92,6 +92,7 @@ FAULTS: Sequence[Fault] = (
             slurm.by_owner("update", "jobid={job}", words),
             first=goes_back,
             stands=stands,
+            made=not goes_back,
         )
         for what, words, moments, stands, goes_back in (
             ("GPUs", "Gres=gpu:3", PENDING, ("TresPerNode", "gres:gpu:3"), True),
@@ -116,12 +117,15 @@ FAULTS: Sequence[Fault] = (
         slurm.by_owner("requeuehold", "{job}"),
         after=_release,
         first=True,
+        held=True,
     ),
     Fault("clock of pliantd 30 s ahead", (ASKED,), skew_s=30, made=True),
     Fault("clock of pliantd 30 s behind", (ASKED,), skew_s=-30, made=True),
-    Fault("clock 30 s ahead, pliantd killed", around(*STEPS), acts.kill("pliantd"), skew_s=30),
-    Fault("clock 30 s behind, pliantd killed", around(*STEPS), acts.kill("pliantd"), skew_s=-30),
-    Fault("disk full from the start", (ASKED,), around=disks.full_disk),
+    Fault("clock 30 s ahead, pliantd killed", around(*STEPS), _kill_pliantd, skew_s=30, made=True),
+    Fault(
+        "clock 30 s behind, pliantd killed", around(*STEPS), _kill_pliantd, skew_s=-30, made=True
+    ),
+    Fault("disk full from the start", (ASKED,), around=disks.full_disk, made=True),
     Fault(
         "disk full from the start, pliantd killed",
         WAITS,
@@ -150,23 +154,23 @@ FAULTS: Sequence[Fault] = (
     Fault("slurmd and pliantd killed", ANY, acts.both(acts.kill("slurmd-n1"), _kill_pliantd)),
     Fault("node rebooted while the program saves", (ASKED,), slurm.reboot_slowly, first=True),
     Fault("node rebooted, checkpoint written", SAVED, slurm.reboot, first=True),
-    Fault("slurmctld stopped for a while", ANY, acts.stopped("slurmctld")),
-    Fault("slurmd stopped for a while", ANY, acts.stopped("slurmd-n1")),
-    Fault("pliantd stopped for a while", ANY, acts.stopped("pliantd")),
-    Fault("program stopped while it saves", (ASKED,), acts.stop_program),
+    Fault("slurmctld stopped for a while", ANY, acts.stopped("slurmctld"), made=True),
+    Fault("slurmd stopped for a while", ANY, acts.stopped("slurmd-n1"), made=True),
+    Fault("pliantd stopped for a while", ANY, acts.stopped("pliantd"), made=True),
+    Fault("program stopped while it saves", (ASKED,), acts.stop_program, made=True),
     Fault("second pliantd", ANY, acts.second_pliantd, made=True),
     Fault("reconfigured", ANY, slurm.says("reconfigure"), made=True),
     Fault("node drained for a while", (ASKED, *SAVED, *WAITS), slurm.drained),
     Fault("partition down for a while", HOLDS, slurm.partition_down),
     Fault("reserved for others for a while", HOLDS, slurm.reserved),
-    Fault("priority written back", WAITS, _written_back),
+    Fault("priority written back", WAITS, _written_back, made=True),
     Fault("maintenance soon for a while", HOLDS, slurm.maintenance),
     Fault("fence deleted", (SAVED[-1], *WAITS), slurm.delete_fence, first=True),
     Fault("suspended for a while", (ASKED, *SAVED), slurm.suspended),
     Fault("prolog fails once", (ASKED,), around=slurm.scripted("Prolog", FAILS_ONCE), first=True),
     Fault("epilog of 20 s", (ASKED,), around=slurm.scripted("Epilog", "sleep 20"), made=True),
     Fault("least time", (ASKED,), options=("--time-min=20",), made=True),
-    Fault("least time, pliantd killed", ANY, _kill_pliantd, options=("--time-min=20",)),
+    Fault("least time, pliantd killed", ANY, _kill_pliantd, options=("--time-min=20",), made=True),
     Fault(
         "user requeues unobserved",
         SAVED,
@@ -196,6 +200,7 @@ FAULTS: Sequence[Fault] = (
         acts.for_a_while(disks.fill_quota, disks.free_quota, 2.5),
         checkpoint="again",
         around=disks.quota,
+        made=True,
     ),
     Fault(
         "user forbids requeues",
@@ -217,28 +222,38 @@ FAULTS: Sequence[Fault] = (
         around=slurm.capped("max_batch_requeue=1"),
         first=True,
     ),
-    Fault("updates refused for a while", ANY, slurm.refused),
+    Fault("updates refused for a while", ANY, slurm.refused, made=True),
     Fault(
-        "updates refused for a while, pliantd killed", ANY, acts.both(slurm.refused, _kill_pliantd)
+        "updates refused for a while, pliantd killed",
+        ANY,
+        acts.both(slurm.refused, _kill_pliantd),
+        made=True,
     ),
     *(
-        Fault(f"{what} unobserved", moments, acts.both(_kill_pliantd, act), first=goes_back)
-        for what, moments, act, goes_back in (
-            ("node down", SAVED[:2], slurm.node_down, True),
-            ("node down while it waits", (SAVED[-1], *WAITS), slurm.node_down, False),
-            ("node rebooted", SAVED, slurm.reboot, True),
-            ("priority written back", WAITS, _written_back, False),
-            ("reconfigured", ANY, slurm.says("reconfigure"), False),
-            ("wrapper killed", SAVED, acts.kill_wrapper_alone, True),
-            ("next run killed", ("after:release",), slurm.kill_start, True),
+        Fault(
+            f"{what} unobserved",
+            moments,
+            acts.both(_kill_pliantd, act),
+            first=goes_back,
+            made=made,
+        )
+        for what, moments, act, goes_back, made in (
+            ("node down", SAVED[:2], slurm.node_down, True, False),
+            ("node down while it waits", (SAVED[-1], *WAITS), slurm.node_down, False, False),
+            ("node rebooted", SAVED, slurm.reboot, True, False),
+            ("priority written back", WAITS, _written_back, False, True),
+            ("reconfigured", ANY, slurm.says("reconfigure"), False, True),
+            ("wrapper killed", SAVED, acts.kill_wrapper_alone, False, True),
+            ("next run killed", ("after:release",), slurm.kill_start, True, False),
         )
     ),
     Fault(
         "user holds unobserved",
         HOLDS,
-        acts.both(_kill_pliantd, slurm.by_owner("hold", "{job}")),
+        acts.both(_kill_pliantd, slurm.hold),
         after=_release,
         first=True,
+        held=True,
     ),
     Fault("user cancels unobserved", ANY, acts.both(_kill_pliantd, slurm.cancel), ends="CANCELLED"),
     Fault(
@@ -260,7 +275,7 @@ FAULTS: Sequence[Fault] = (
             (" unobserved", acts.both(_kill_pliantd, acts.cancel_guest)),
         )
     ),
-    Fault("pliantd killed twice", ANY, acts.twice("pliantd")),
+    Fault("pliantd killed twice", ANY, acts.twice("pliantd"), made=True),
     Fault("slurmctld killed twice", ANY, acts.twice("slurmctld")),
     Fault(
         "slurmctld and slurmd killed",
@@ -282,9 +297,10 @@ FAULTS: Sequence[Fault] = (
     Fault(
         "user holds, slurmctld killed",
         HOLDS,
-        acts.both(slurm.by_owner("hold", "{job}"), acts.kill("slurmctld")),
+        slurm.hold_and_kill,
         after=_release,
         first=True,
+        held=True,
     ),
     Fault(
         "priority written back, slurmctld killed",
@@ -302,5 +318,6 @@ FAULTS: Sequence[Fault] = (
         "program stopped while it saves, pliantd killed",
         (ASKED,),
         acts.both(acts.stop_program, _kill_pliantd),
+        made=True,
     ),
 )

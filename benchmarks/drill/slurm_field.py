@@ -15,7 +15,7 @@ import psutil
 
 from benchmarks.drill.field import COME_S, GPUS, SHAPES, Field
 from benchmarks.drill.installing import script
-from benchmarks.drill.slurm_admin import SlurmAdmin
+from benchmarks.drill.slurm_admin import SlurmAdmin, instant
 from pliant.demo.users import users
 from pliant.handover import OURS
 from pliant.sandbox import Options, Sandbox, accounts, environment, parts, processes
@@ -24,6 +24,8 @@ from pliant.sandbox.record import all_names
 
 USER = "pliant-alice"
 _MISCOUNTED = ("job_res_rm_job: plugin still initializing", "gres count underflow")
+_BY_OWNER = ("JobHeldUser", "job_requeued_in_held_state")
+"""Why a job waits that its owner holds: by `scontrol hold`, or `requeuehold`."""
 _ALIVE = ("RUNNING", "PENDING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED")
 
 
@@ -32,7 +34,7 @@ class SlurmField(Field):
     """One sandbox, and the jobs of one run in it."""
 
     sandbox: Sandbox = None  # type: ignore[assignment]  # what it inherits has defaults
-    submitted_s: float = 0.0  # the last job
+    told_s: float = 0.0  # when it was last told what a slurmctld that is killed is to know again
     log_read: int = 0  # of slurmctld's log
 
     @classmethod
@@ -95,7 +97,7 @@ class SlurmField(Field):
         processes.start(layout, part, command.argv, env, command.user)
 
     def kill(self, part: str) -> None:
-        """Kill a daemon; slurmctld not before it has saved all jobs."""
+        """Kill a daemon; slurmctld not before it has saved what it is to know again."""
         if part == "slurmctld":
             self.wait(self._is_saved, "slurmctld to save its jobs", COME_S)
         super(SlurmField, self).kill(part)  # slots: the bare form knows another class
@@ -103,8 +105,8 @@ class SlurmField(Field):
     def _is_saved(self) -> bool:
         """Whether slurmctld would know the last job again; it saves within 5 s."""
         saved = self.sandbox.layout.ctld_state / "job_state"
-        known = saved.exists() and saved.stat().st_mtime > self.submitted_s
-        return known or time.time() > self.submitted_s + 6.0
+        known = saved.exists() and saved.stat().st_mtime > self.told_s
+        return known or time.time() > self.told_s + 6.0
 
     def resume_nodes(self) -> int:
         """Take nodes back that are down or drained; return how many."""
@@ -186,7 +188,7 @@ class SlurmField(Field):
         """Submit a job to n1."""
         argv = ["sbatch", "--parsable", "-N1", "--nodelist=n1", "--output=/dev/null", *options]
         done = self.sandbox.run(argv, user=user, stdin=f"#!/bin/sh\n{lines}\n", check=True)
-        self.submitted_s = time.time()
+        self.told_s = time.time()
         return done.stdout.strip()
 
     def show(self, job: str) -> Mapping[str, str]:
@@ -224,16 +226,23 @@ class SlurmField(Field):
     # --- what is left ----------------------------------------------------------------------------
 
     def fences(self) -> int:
-        """How many reservations of Pliant's there are."""
+        """How many reservations of Pliant's stand; ended ones are listed for a while."""
         told = self.scontrol_out("scontrol", "-o", "show", "reservation")
-        return sum(line.startswith("ReservationName=pliant_") for line in told.splitlines())
+        ends = re.findall(r"(?m)^ReservationName=pliant_.* EndTime=(\S+)", told)
+        return sum(instant(end) > time.time() for end in ends)
 
-    def pins(self) -> int:
-        """How many jobs that have not ended carry a priority of Pliant's."""
-        shown = [self.show(job) for job in (self.job, self.rival, self.guest) if job]
+    def pins(self, *jobs: str) -> int:
+        """How many of these jobs have not ended and carry a priority of Pliant's; "": no job."""
+        shown = [self.show(job) for job in jobs if job]
         return sum(
             int(one.get("Priority", "0")) in OURS and one.get("JobState") in _ALIVE for one in shown
         )
+
+    @staticmethod
+    def is_held(shown: Mapping[str, str]) -> bool:
+        """Whether a job of which this is shown is held by its owner; one that runs says not why."""
+        by_owner = shown.get("JobState") != "PENDING" or shown.get("Reason") in _BY_OWNER
+        return by_owner and shown.get("Priority") == "0"
 
     def clear(self) -> None:
         """End all jobs and fences."""

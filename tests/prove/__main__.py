@@ -10,8 +10,8 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
+from prove.changed import changed
 from prove.explore import Explorer
 from prove.faults import single
 from prove.on_pbs import OnPbs
@@ -34,7 +34,7 @@ def explored(
     """Explore a kind of hand-overs on a batch system."""
     machine = system(same_by)
     found = Explorer(machine, single)
-    start = replace(machine.begin(kind), faults=faults)
+    start = changed(machine.begin(kind), faults=faults)
     with jobs_once():
         found.run(start, most, to_the_end=to_the_end)
     return found
@@ -43,7 +43,7 @@ def explored(
 def main() -> int:
     """Explore all, and say what was found."""
     parser = argparse.ArgumentParser(prog="make prove", description=__doc__)
-    parser.add_argument("--faults", type=int, default=2, help="how many come at most")
+    parser.add_argument("--faults", type=int, choices=range(4), default=2, help="how many come")
     parser.add_argument("--most", type=int, default=10_000_000, help="states at which to give up")
     chosen = parser.parse_args()
     logging.disable(logging.CRITICAL)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from prove.changed import changed
 from prove.moves import AT_ONCE, TIME, Move, moves
 from prove.rules import check, check_settled, check_undisturbed
 from prove.sameness import faults_by
@@ -76,7 +77,7 @@ class Explorer:
         try:
             named = [*moves(self.machine, world, self.machine.same_by(world))]
             if world.faults:
-                fewer = replace(world, faults=world.faults - 1)
+                fewer = changed(world, faults=world.faults - 1)
                 faults = [*self.faults(self.machine, fewer)]
         except Wrong as error:
             self.wrong.append((str(error), self.path(number, "pliantd acts")))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,7 @@ from pliant.batch.clients import Answer
 from pliant.batch.pbs.values import duration_s, number
 from pliant.filter.pbs.fences import Fence
 from pliant.filter.pbs.names import BACK, RESTARTS, RETURNS, SENDS_BACK, Back, read_back, restarts
+from prove.changed import changed
 from prove.pbs_hooks import Hooks
 from prove.world import Rejected
 
@@ -61,7 +62,7 @@ NODE = {
 OTHERS = "Not Running: Insufficient amount of resource: ngpus"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Record:
     """A job as pbs_server has it; instants are seconds since the epoch, 0 for none.
 
@@ -173,7 +174,7 @@ class Record:
         return {"select": select, "place": "free", "walltime": limit, **token, **dict(self.asks)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Jobs:
     """All that PBS knows, and the files that pliantd has written for its hooks.
 
@@ -192,11 +193,11 @@ class Jobs:
 
     def with_job(self, job: Record) -> Jobs:
         """The same with this job as it is now."""
-        return replace(self, jobs={**self.jobs, job.number: job})
+        return changed(self, jobs={**self.jobs, job.number: job})
 
     def flagged(self, **flags: bool) -> Jobs:
         """The same with some flags."""
-        return replace(self, flags={**self.flags, **flags})
+        return changed(self, flags={**self.flags, **flags})
 
 
 SILENT = "pliantd is silent"
@@ -257,18 +258,18 @@ class FakePbs:
                 self._rerun(self._job(number))
             case ("qrls", "-h", kind, number):
                 job = self._job(number)
-                self._waits(replace(job, holds=job.holds.replace(kind, "")))
+                self._waits(changed(job, holds=job.holds.replace(kind, "")))
                 self._wakes()
             case ("qhold", "-h", kind, number):
                 job = self._job(number)
                 holds = "".join(sorted({*job.holds, kind}))
-                self._waits(replace(job, holds=holds))
+                self._waits(changed(job, holds=holds))
             case ("qdel", number):
                 self._delete(self._job(number))
             case ("qmove", queue, number):
                 job = self._job(number)
                 self._not(job, "R")
-                self._keep(replace(job, queue=queue))
+                self._keep(changed(job, queue=queue))
             case _:
                 raise AssertionError(words)
         return ""
@@ -291,9 +292,9 @@ class FakePbs:
         if job.waits:
             later = "W" if job.begin_s > self.now_s else "Q"
             state, had_s = "H" if job.holds else later, job.etime_s
-            job = replace(job, state=state, etime_s=0.0)
+            job = changed(job, state=state, etime_s=0.0)
             if state == "Q":
-                job = replace(job, etime_s=had_s or self.now_s, start_s=0.0)
+                job = changed(job, etime_s=had_s or self.now_s, start_s=0.0)
         self._keep(job)
 
     def _wakes(self) -> None:
@@ -312,14 +313,14 @@ class FakePbs:
     def _reruns_slowly(self, job: Record) -> None:
         """Send it back after a while: its pbs_mom does not end it. It runs on until then."""
         if job.runs and not job.ends_s:
-            self._keep(replace(job, then="Q", ends_s=self.now_s + RERUN_S))
+            self._keep(changed(job, then="Q", ends_s=self.now_s + RERUN_S))
             raise Rejected("Rerun request timed out, the rerun is still in progress for")
         raise Rejected(BAD_STATE)
 
     def _ends(self, job: Record, then: str, code: int = 0) -> None:
         """End its program; PBS shows it as running until its node has told."""
         ends_s = self.now_s + CLEANING_S
-        self._keep(replace(job, over=True, falsely=False, then=then, code=code, ends_s=ends_s))
+        self._keep(changed(job, over=True, falsely=False, then=then, code=code, ends_s=ends_s))
 
     def _delete(self, job: Record) -> None:
         if job.over:
@@ -327,7 +328,7 @@ class FakePbs:
         if job.falsely:  # PBS takes it, and forgets it
             return
         if job.waits:
-            self._keep(replace(job, state="F", etime_s=0.0))
+            self._keep(changed(job, state="F", etime_s=0.0))
         else:
             self._ends(job, "F")
 
@@ -345,9 +346,9 @@ class FakePbs:
         job = self._hooked(job, named, counted)
         for option, value in pairs:
             if option == "-a":
-                job = replace(job, begin_s=_instant(value))
+                job = changed(job, begin_s=_instant(value))
             elif option == "-r":
-                job = replace(job, rerunable=value == "y")
+                job = changed(job, rerunable=value == "y")
         self._waits(job)
 
     def _hooked(self, job: Record, named: Mapping[str, str], counted: Mapping[str, int]) -> Record:
@@ -362,7 +363,7 @@ class FakePbs:
         if seen is None:
             raise Rejected("request rejected by filter")
         new = {n: str(v) for n, v in seen.Resource_List.values.items() if v is not None}
-        job = replace(_with(job, new), run_count=counted.get("run_count", job.run_count))
+        job = changed(_with(job, new), run_count=counted.get("run_count", job.run_count))
         return _varied(job, {**job.variables, **seen.Variable_List})
 
     # --- what happens by itself ------------------------------------------------------------
@@ -372,7 +373,7 @@ class FakePbs:
         self.now_s = now_s
         for job in self.state.jobs.values():
             if 0 < job.begin_s <= now_s:  # PBS forgets a time to begin that has come
-                self._waits(replace(job, begin_s=0.0))
+                self._waits(changed(job, begin_s=0.0))
                 self._wakes()
             if 0 < job.ends_s <= now_s:
                 self._over(self.state.jobs[job.number])
@@ -380,20 +381,20 @@ class FakePbs:
     def _over(self, job: Record) -> None:
         """Let its node tell of the end of a run, or of a start that was refused."""
         if job.untaken:  # no cycle follows: in ten minutes one comes by itself
-            self._waits(replace(job, state="Q", untaken=False, ends_s=0.0))
+            self._waits(changed(job, state="Q", untaken=False, ends_s=0.0))
             self.state = self.state.flagged(missed=True)
             return
         self._wakes()
-        told = replace(job, ends_s=0.0, falsely=False, over=False)
+        told = changed(job, ends_s=0.0, falsely=False, over=False)
         if job.falsely:
-            self._waits(replace(told, state="Q", marked=False))
+            self._waits(changed(told, state="Q", marked=False))
             return
         if job.then == "F":
             told = self._epilogue(told)
         if told.then == "F" and not told.marked:
-            self._keep(replace(told, state="F"))
+            self._keep(changed(told, state="F"))
         else:
-            self._waits(replace(told, state="Q", repeats=told.then == "F", then="", code=0))
+            self._waits(changed(told, state="Q", repeats=told.then == "F", then="", code=0))
 
     def _epilogue(self, job: Record) -> Record:
         """Ask our hook, of a run that has ended by itself."""
@@ -408,7 +409,7 @@ class FakePbs:
         if not goes_back:
             return job
         begin_s = float(seen.Execution_Time or job.begin_s)
-        return replace(job, then="Q", marked=True, begin_s=begin_s, run_count=seen.run_count)
+        return changed(job, then="Q", marked=True, begin_s=begin_s, run_count=seen.run_count)
 
     # --- starts ----------------------------------------------------------------------------
 
@@ -450,29 +451,29 @@ class FakePbs:
             self._start(self._asked(job) or job)
 
     def _start(self, job: Record) -> None:
-        counted = replace(job, run_count=job.run_count + 1, code=0, adopted=False)
+        counted = changed(job, run_count=job.run_count + 1, code=0, adopted=False)
         fails = self.start_fails.pop(job.number, "")
         if fails == UNREACHED:
             self._waits(counted)
             self._wakes()
             return
-        runs = replace(counted, state="R", start_s=float(int(self.now_s)))
+        runs = changed(counted, state="R", start_s=float(int(self.now_s)))
         if fails == UNTAKEN:
-            self._keep(replace(runs, untaken=True, ends_s=self.now_s + UNTAKEN_S))
+            self._keep(changed(runs, untaken=True, ends_s=self.now_s + UNTAKEN_S))
             return
         said = runs.variables
         seen = {"variables": said, "run_count": runs.run_count}
         if self.hooks.launch(said, exec_vnode=_places(job), **seen):
             run = restarts(said.get(RESTARTS, ""), said.get(BACK, ""), runs.run_count)
-            self._keep(replace(runs, run=run))
+            self._keep(changed(runs, run=run))
         else:
-            self._keep(replace(runs, falsely=True, ends_s=self.now_s + FALSE_START_S))
+            self._keep(changed(runs, falsely=True, ends_s=self.now_s + FALSE_START_S))
 
     def restart(self) -> None:
         """Start pbs_server anew: it begins with a cycle in which no node has answered yet."""
         for job in self.state.jobs.values():
             if job.falsely:
-                self._waits(replace(job, state="Q", falsely=False, ends_s=0.0))
+                self._waits(changed(job, state="Q", falsely=False, ends_s=0.0))
         self.state = self.state.flagged(due=False, missed=True)
 
     def end(self, number: int, code: int = 0) -> None:
@@ -503,7 +504,7 @@ def _with(job: Record, resources: Mapping[str, str]) -> Record:
     chunk = dict(part.split("=") for part in resources.get("select", "").split(":")[1:])
     asks = {**dict(job.asks), **{n: resources[n] for n in resources.keys() & _ASKS}}
     limit = resources.get("walltime", "")
-    return replace(
+    return changed(
         job,
         gpus=number(chunk.get("ngpus", job.gpus if not chunk else 0)),
         cpus=number(chunk.get("ncpus", job.cpus)),
@@ -519,7 +520,7 @@ _ASKS = frozenset(("moldable", "malleable", "job_class"))
 def _varied(job: Record, variables: Mapping[str, str]) -> Record:
     """Return a job with other variables."""
     back = read_back(variables.get(BACK, ""))
-    return replace(
+    return changed(
         job,
         returns=variables.get(RETURNS, ""),
         restarts=int(variables.get(RESTARTS, 0)),

@@ -9,13 +9,16 @@ scheduler, and a job that starts in the second in which it was put back is kille
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 from pliant.batch import HELD_FOR_SHAPE
+from pliant.batch.slurm.arrays import ranges
 from pliant.batch.slurm.commands import Answer
+from pliant.batch.slurm.values import task_runs
+from prove.changed import changed
 from prove.world import Rejected
 
 GPUS = 4
@@ -33,6 +36,10 @@ HELD = "launch failed requeued held"
 """Why a job waits whose node refused its start."""
 BY_OWNER = "JobHeldUser"
 """Why one waits that its owner holds."""
+KILLED = "0:15"
+"""The exit code of a run that was killed, as by a kill that was meant for the run before."""
+KILLS_S = 5.0
+"""For how long after a requeue such a kill may come: two seconds (measured), and its work."""
 AGAIN = "requeued"
 """How a start fails whose PrologSlurmctld fails: the job goes back into the queue."""
 CONFIG = """\
@@ -80,7 +87,7 @@ Fields = tuple[tuple[str, bool], ...]
 """The names of a form of squeue's, and whether each is a number."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Record:
     """A job as slurmctld has it; instants are seconds since the epoch, 0 for none.
 
@@ -173,7 +180,7 @@ class Record:
 _HAVE_GPUS = frozenset(("CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Jobs:
     """All that slurmctld knows: its jobs by number, and when each reservation ends.
 
@@ -198,7 +205,7 @@ class Jobs:
 
     def with_job(self, job: Record) -> Jobs:
         """The same with this job as it is now."""
-        return replace(self, jobs={**self.jobs, job.number: job})
+        return changed(self, jobs={**self.jobs, job.number: job})
 
 
 class FakeSlurm:
@@ -351,13 +358,14 @@ class FakeSlurm:
             case ("hold", number):
                 job = self._job(number)
                 unseen = job.unseen or (job.waits and job.begin_s <= self.now_s)
-                self._keep(replace(job, priority=0, reason=BY_OWNER, unseen=unseen))
+                self._keep(changed(job, priority=0, reason=BY_OWNER, unseen=unseen))
             case ("suspend", number):
-                self._keep(replace(self._job(number), state="SUSPENDED", priority=0))
+                self._keep(changed(self._job(number), state="SUSPENDED", priority=0))
             case ("resume", number):
                 job = self._job(number)
-                self._keep(replace(job, state="RUNNING", priority=job.own_priority))
+                self._keep(changed(job, state="RUNNING", priority=job.own_priority))
             case ("update", what, *rest):
+                self._split(what.removeprefix("jobid="))
                 self._update(self._job(what.removeprefix("jobid=")), rest, by_owner=by_owner)
             case _:
                 raise AssertionError(words)
@@ -368,6 +376,21 @@ class FakeSlurm:
         if job is None or job.is_over:
             raise Rejected("Job/step already completing or completed")
         return job
+
+    def _split(self, number: str) -> None:
+        """Give a task a record of its own that waits in its array's, ``8_2`` of ``8_[2-3,5]``."""
+        array, _, task = number.partition("_")
+        if not task.isdecimal() or self._named(number) is not None:
+            return
+        record = next(job for job in self.state.jobs.values() if _array(job) == array)
+        also = dict(record.also)
+        tasks, percent, most = also["ArrayTaskID"].partition("%")
+        left = [one for run in task_runs(tasks) for one in run if one != int(task)]
+        number_of_its_own = max(self.state.jobs) + 1
+        own = {**also, "ArrayTaskID": task}
+        rest = {**also, "ArrayTaskID": f"{ranges(left)}{percent}{most}"}
+        self._keep(changed(record, number=number_of_its_own, also=tuple(own.items())))
+        self._keep(changed(record, also=tuple(rest.items())))
 
     def _named(self, number: str) -> Record | None:
         """The job of this number; of an array, like ``8_[2-3,5]``, the record of these tasks."""
@@ -400,7 +423,7 @@ class FakeSlurm:
         elif name not in fences:
             raise Rejected("Requested reservation is invalid")
         end_s = _instant(said["EndTime"])
-        self.state = replace(self.state, fences={**fences, name: end_s}, fenced=fenced)
+        self.state = changed(self.state, fences={**fences, name: end_s}, fenced=fenced)
 
     def _unfence(self, name: str) -> None:
         if name not in self.state.fences:
@@ -410,7 +433,7 @@ class FakeSlurm:
 
     def _keep_fences(self, names: Collection[str]) -> None:
         fences, fenced = self.state.fences, self.state.fenced
-        self.state = replace(
+        self.state = changed(
             self.state,
             fences={name: fences[name] for name in fences if name in names},
             fenced={name: fenced[name] for name in fenced if name in names},
@@ -425,12 +448,12 @@ class FakeSlurm:
         if job.waits:
             self.end(number, "CANCELLED")
         elif job.has_gpus:
-            self._ends(job, "CANCELLED", "0:15")
+            self._ends(job, "CANCELLED", KILLED)
 
     def _ends(self, job: Record, final: str, code: str) -> None:
         """End its run, as what it ends."""
         cleaned_s = self.now_s + self.cleaning_s
-        self._keep(replace(job, state="COMPLETING", cleaned_s=cleaned_s, final=final, code=code))
+        self._keep(changed(job, state="COMPLETING", cleaned_s=cleaned_s, final=final, code=code))
 
     def _requeue(self, job: Record) -> None:
         if not job.requeues:
@@ -440,26 +463,26 @@ class FakeSlurm:
         if job.is_over:  # Slurm knows it for MinJobAge
             self._keep(self._again(_counted(job)))
         elif job.final:  # it ends, by a cancel say, and comes back all the same
-            self._keep(_counted(replace(job, final="")))
+            self._keep(_counted(changed(job, final="")))
         else:
             self.sends_back(job)
 
     def sends_back(self, job: Record) -> None:
         """End its run, after which it waits again."""
         cleaned_s = self.now_s + self.cleaning_s
-        ends = replace(_counted(job), state="COMPLETING", cleaned_s=cleaned_s)
-        self._keep(replace(ends, killed_s=float(int(self.now_s))))
+        ends = changed(_counted(job), state="COMPLETING", cleaned_s=cleaned_s)
+        self._keep(changed(ends, killed_s=float(int(self.now_s))))
 
     def loses_its_node(self, job: Record) -> None:
         """Let the node of a run go down that ends: Slurm then notes no new SubmitTime, nor begin."""
-        self._keep(replace(self._again(job), submit_s=job.submit_s, begin_s=job.begin_s))
+        self._keep(changed(self._again(job), submit_s=job.submit_s, begin_s=job.begin_s))
 
     def _release(self, job: Record) -> None:
-        self._keep(replace(_prior(job, job.own_priority), reason="None"))
+        self._keep(changed(_prior(job, job.own_priority), reason="None"))
 
     def _update(self, job: Record, words: Sequence[str], *, by_owner: bool) -> None:
         if job.reason == HELD_FOR_SHAPE and not any(word.startswith("Priority=") for word in words):
-            job = replace(_prior(job, job.own_priority), reason="None")
+            job = changed(_prior(job, job.own_priority), reason="None")
         for word in words:
             name, _, value = word.partition("=")
             job = self._updated(job, name, value, by_owner=by_owner)
@@ -476,24 +499,24 @@ class FakeSlurm:
                     raise Rejected("Job is in held state, pending scheduler release")
                 job = _prior(job, int(value))
             case "AdminComment":
-                job = replace(job, comment=value)
+                job = changed(job, comment=value)
             case "Gres" | "TresPerNode":
                 held = job.held or job.gpus if job.has_gpus else 0
-                job = replace(job, gpus=int(value.rpartition(":")[2]), held=held)
+                job = changed(job, gpus=int(value.rpartition(":")[2]), held=held)
             case "NumNodes" if job.runs:
                 job = self._parts(job, int(value.partition("-")[0]))
             case "Requeue":
-                job = replace(job, requeues=value == "1")
+                job = changed(job, requeues=value == "1")
             case "StartTime":
                 begin_s = max(_instant(value), float(int(self.now_s + self.ahead_s)))
-                job = replace(job, begin_s=begin_s)
-                job = replace(job, reason="BeginTime") if job.priority else job
+                job = changed(job, begin_s=begin_s)
+                job = changed(job, reason="BeginTime") if job.priority else job
             case _ if name in _NUMBERS:
                 number: Any = int(value.partition("-")[0] or value)
-                job = replace(job, **{_NUMBERS[name]: number})
+                job = changed(job, **{_NUMBERS[name]: number})
             case _ if name in _ALSO:
                 field, shows = _ALSO[name]
-                job = replace(job, also=(*job.also, (field, shows.format(value))))
+                job = changed(job, also=(*job.also, (field, shows.format(value))))
             case _:
                 assert name in _IGNORED, (name, value)
         return job
@@ -502,7 +525,7 @@ class FakeSlurm:
         """Take nodes from a job that runs, at once."""
         if nodes > len(job.on):
             raise Rejected("Requested operation is presently disabled")
-        return replace(job, nodes=nodes, on=job.on[:nodes])
+        return changed(job, nodes=nodes, on=job.on[:nodes])
 
     def _only_waiting(self, job: Record) -> None:
         if not job.waits and (job.state != "COMPLETING" or job.final):
@@ -517,15 +540,15 @@ class FakeSlurm:
         self._keep_fences({name for name, end_s in fences if end_s + LISTED_S > now_s})
         for job in self.state.jobs.values():
             if job.bf_priority and is_over:
-                self._keep(replace(job, bf_priority=0))
+                self._keep(changed(job, bf_priority=0))
             if job.state == "COMPLETING" and job.cleaned_s <= now_s:
-                over = replace(job, state=job.final, end_s=float(int(now_s)))
+                over = changed(job, state=job.final, end_s=float(int(now_s)))
                 self._keep(over if job.final else self._again(job))
 
     def _again(self, job: Record) -> Record:
         """A requeued job whose processes have ended."""
         second = float(int(self.now_s))
-        return replace(
+        return changed(
             job,
             state="PENDING",
             submit_s=second,
@@ -549,7 +572,7 @@ class FakeSlurm:
             on = [node for node, gpus in free.items() if gpus >= job.gpus][: job.nodes]
             if len(on) < job.nodes or job.lacks:  # who is next keeps the nodes: nobody goes before
                 break
-            started.append(replace(job, on=tuple(on)))
+            started.append(changed(job, on=tuple(on)))
             for node in on:
                 free[node] -= job.gpus
         return started
@@ -575,7 +598,7 @@ class FakeSlurm:
             if 0 < job.unfit == job.gpus:
                 self._keep(held_for_shape(job))
             elif job.unseen:
-                self._keep(replace(job, unseen=False, begin_s=float(int(self.now_s))))
+                self._keep(changed(job, unseen=False, begin_s=float(int(self.now_s))))
         for job in self.starts():
             self.start(job)
 
@@ -586,47 +609,47 @@ class FakeSlurm:
         old = job.run > 0 and second <= kill_s  # its credential is as old as the kill
         how = self.start_fails.pop(job.number, "1:0" if old else "")
         if how == HELD:
-            self._keep(replace(self._again(_counted(job)), priority=0, reason=HELD))
+            self._keep(changed(self._again(_counted(job)), priority=0, reason=HELD))
         elif how == AGAIN:
             self._keep(self._again(_counted(job)))
         elif how:
-            fails = replace(job, state="FAILED", reason="", code=how)
-            self._keep(replace(fails, start_s=second, end_s=second))
+            fails = changed(job, state="FAILED", reason="", code=how)
+            self._keep(changed(fails, start_s=second, end_s=second))
         else:
-            runs = replace(job, state="RUNNING", start_s=second, end_s=0.0, held=0)
-            self._keep(replace(runs, reason="", bf_priority=0))
+            runs = changed(job, state="RUNNING", start_s=second, end_s=0.0, held=0)
+            self._keep(changed(runs, reason="", bf_priority=0))
 
     def bar(self, *gpus: int, why: str) -> None:
         """Let a limit keep jobs of so many GPUs from starting."""
-        self.state = replace(self.state, bars={**self.state.bars, **dict.fromkeys(gpus, why)})
+        self.state = changed(self.state, bars={**self.state.bars, **dict.fromkeys(gpus, why)})
 
     def say_why(self) -> None:
         """Note why jobs wait that a limit keeps from starting, or no longer does."""
         for job in self.state.jobs.values():
             if job.waits and job.begin_s <= self.now_s:
                 free = "None" if job.reason in self.state.bars.values() else job.reason
-                self._keep(replace(job, reason=self.state.bars.get(job.gpus, free)))
+                self._keep(changed(job, reason=self.state.bars.get(job.gpus, free)))
 
     def end(self, number: int, state: str = "COMPLETED", code: str = "0:0") -> None:
         """Let a job end."""
-        ended = replace(self.state.jobs[number], state=state, code=code)
-        self._keep(replace(ended, end_s=float(int(self.now_s))))
+        ended = changed(self.state.jobs[number], state=state, code=code)
+        self._keep(changed(ended, end_s=float(int(self.now_s))))
 
 
 def _counted(job: Record) -> Record:
     """The job, sent back once more."""
-    return replace(job, run=job.run + 1)
+    return changed(job, run=job.run + 1)
 
 
 def held_for_shape(job: Record) -> Record:
     """The job as Slurm holds it whose request no node can ever meet."""
-    return replace(job, priority=0, reason=HELD_FOR_SHAPE, bf_priority=0, unfit=job.gpus)
+    return changed(job, priority=0, reason=HELD_FOR_SHAPE, bf_priority=0, unfit=job.gpus)
 
 
 def _prior(job: Record, priority: int) -> Record:
     """Give a job a priority; a pass of backfill writes back the one with which it began."""
     begun = job.bf_priority or job.priority if job.waits else 0
-    return replace(job, priority=priority, nice=0, bf_priority=begun, written_back=False)
+    return changed(job, priority=priority, nice=0, bf_priority=begun, written_back=False)
 
 
 def _array(job: Record) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pliant.node.words import CHECKPOINTED
-from prove.moves import Move, next_instant, unmanaged
+from prove.changed import changed
+from prove.moves import Move, as_found, next_instant, unmanaged
 from prove.world import Machine, Rejected, Said, World
 
 
@@ -36,7 +36,7 @@ def _of_pliantd(machine: Machine, world: World) -> Iterator[Move]:
         if machine.would_start(world):
             with suppress(Rejected):
                 after = machine.acts(world, between=_schedules)
-                yield "a job starts between pliantd's look and its step", partial(replace, after)
+                yield "a job starts between pliantd's look and its step", partial(as_found, after)
     at_s = next_instant(machine, world)
     if at_s:
         yield "pliantd is slow", partial(machine.passes, world, at_s)
@@ -65,7 +65,7 @@ def _refused(
     """Nothing keeps the place of a job whose pin or fence is refused for good."""
     after = machine.acts(world, refuse=words, half=half)
     barred = after.over is not None and after.over.barred
-    return replace(after, free=after.free or barred)
+    return changed(after, free=after.free or barred)
 
 
 def _of_its_wrapper(machine: Machine, world: World) -> Iterator[Move]:
@@ -76,7 +76,7 @@ def _of_its_wrapper(machine: Machine, world: World) -> Iterator[Move]:
 def _loses_its_wrapper(machine: Machine, world: World) -> World:
     """Its guardian waits for its program; pliantd learns it by the closed connection."""
     asked = world.wrapper is not None and world.wrapper.wish is not None
-    lost = replace(world, wrapper=None, guarded="asked" if asked else "runs", free=True)
+    lost = changed(world, wrapper=None, guarded="asked" if asked else "runs", free=True)
     return unmanaged(machine, lost, CHECKPOINTED) if world.has_saved else machine.withdraws(lost)
 
 
@@ -87,11 +87,11 @@ def _of_its_owner(machine: Machine, world: World) -> Iterator[Move]:
         told = _with(machine, world, said)
         with suppress(Rejected):
             after = machine.tells(told, *words, by_owner=True)
-            yield f"its owner {name}", partial(replace, after)
+            yield f"its owner {name}", partial(as_found, after)
         between = partial(_says, words=words)
         with suppress(Rejected):
             after = machine.acts(told, between=between)
-            yield f"its owner {name}, between pliantd's look and its step", partial(replace, after)
+            yield f"its owner {name}, between pliantd's look and its step", partial(as_found, after)
 
 
 def _says(fake: Any, *, words: Sequence[str]) -> None:
@@ -108,4 +108,4 @@ def _with(machine: Machine, world: World, said: Said) -> World:
     is_noted = bool(world.store) and world.store[-1].made
     stands = () if said == (("gpus", machine.kind.had.gpus),) and not is_noted else said
     free = world.free or said != (("limit_min", 7),)
-    return replace(world, free=free, said=(*others, *stands))
+    return changed(world, free=free, said=(*others, *stands))

@@ -9,6 +9,7 @@ from pliant.daemon.handing import HandOvers
 from pliant.daemon.remembering import Remembering
 from pliant.errors import Infeasible
 from pliant.handover import Do, Step
+from pliant.node import slurm
 from pliant.store import Store
 
 Mutants = dict[str, tuple[object, str, object]]
@@ -32,6 +33,7 @@ ON_SLURM: Mutants = {
     "a killed start is not seen": (handing.Handing, "_was_killed", lambda *_: False),
     "no shape is asked": (handing.Handing, "_reshape", _refuses),
     "it is never given up": (handover, "_given_up", lambda _over, _scene: None),
+    "what Slurm has forgotten stays so": (HandOvers, "forgotten", lambda *_: False),
 }
 
 OF_PLIANTD: Mutants = {
@@ -41,6 +43,7 @@ OF_PLIANTD: Mutants = {
     "nothing is gone on with at the start": (HandOvers, "resume", lambda *_: None),
     "a checkpoint is not heard of": (HandOvers, "saved", lambda *_: True),
     "one that comes late is refused": (HandOvers, "saved_late", lambda *_: False),
+    "a run that nobody has ended may send a later one back": (slurm, "is_over", lambda *_: False),
     "one that failed is not heard of": (HandOvers, "failed", lambda *_: None),
     "nothing is withdrawn": (HandOvers, "withdraw", lambda *_: None),
     "what hand-overs left is not taken away": (Elastic, "_do", lambda *_: None),
@@ -48,4 +51,4 @@ OF_PLIANTD: Mutants = {
     "nothing is given back": (Elastic, "give_back", lambda *_: None),
     "how jobs ended is not asked": (Remembering, "_ended_now", lambda _self: None),
 }
-"""What :mod:`prove.explore` does not run: pliantd's own part."""
+"""What :mod:`prove.explore` does not run: pliantd's own part, and what a wrapper asks of Slurm."""

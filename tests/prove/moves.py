@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ from pliant.daemon.handing import HEARD_S, UNHEARD_S
 from pliant.handover import BLOCKED_S, GIVE_UP_S, PUT_BACK_S, REFUSED_S, START_S
 from pliant.node import words
 from pliant.node.words import CHECKPOINTED, Stage
+from prove.changed import changed
 from prove.world import GUEST, OF_ACTIVE, RIVAL, Machine, World, Wrong
 
 NEVER_S = float("inf")
@@ -51,12 +51,12 @@ def of_pliantd(machine: Machine, world: World, key: object) -> Iterator[Move]:
             continue
         told, after = machine.told, does(world)
         if machine.same_by(after) != key:
-            yield name, partial(_as_found, after)
+            yield name, partial(as_found, after)
         elif world.is_settled and machine.told > told:
             raise Wrong(f"it goes on telling {machine.name} what changes nothing")
 
 
-def _as_found(world: World) -> World:
+def as_found(world: World) -> World:
     return world
 
 
@@ -152,7 +152,7 @@ def wished(world: World) -> words.Wish | None:
 
 def unmanaged(machine: Machine, world: World, code: int) -> World:
     """The program ends whose wrapper was killed."""
-    return machine.goes_unmanaged(replace(world, guarded=""), code)
+    return machine.goes_unmanaged(changed(world, guarded=""), code)
 
 
 def next_instant(machine: Machine, world: World) -> float:

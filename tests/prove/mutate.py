@@ -208,6 +208,8 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=2, help="how many are tried at a time")
     chosen = parser.parse_args()
     every = [*_chosen(chosen.part)]
+    if not every:
+        parser.error(f"{' '.join(chosen.part)}: no such module; they are {', '.join(PARTS)}")
     modules = {mutant.module.__name__ for mutant in every}
     if by := _may_be_told(modules):
         parser.error(f"{by} fails as it is: nothing can be told by it")

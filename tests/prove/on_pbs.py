@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
@@ -20,13 +20,14 @@ from pliant.batch.pbs.standing import AHEAD_S
 from pliant.filter.pbs.fences import Fence, fences_text, read_fences
 from pliant.filter.pbs.state import MAX_AGE_S
 from pliant.grammar import request_text, token_text
-from pliant.handover import FRESH_S, RENEW_S, SETTLE_S, START_S
+from pliant.handover import RENEW_S, SETTLE_S, START_S
 from pliant.model import Job, Snapshot, Spec
 from pliant.node import core, words
 from pliant.node.core import SILENT_S
 from pliant.node.words import CHECKPOINTED, Stage
-from prove.fake_pbs import SILENT, UNREACHED, UNTAKEN, FakePbs, Jobs, Record
-from prove.moves import JUST_S, Move, next_instant
+from prove.changed import changed
+from prove.fake_pbs import SILENT, UNREACHED, UNTAKEN, WALLTIME_S, FakePbs, Jobs, Record
+from prove.moves import JUST_S, Move, as_found, next_instant
 from prove.once import PbsQueriesOnce
 from prove.world import (
     BEGAN_S,
@@ -95,7 +96,7 @@ class OnPbs(Machine):
 
     def jobs(self) -> Jobs:
         running = _record(JOB, self.kind.spec)
-        running = replace(running, state="R", run_count=1, start_s=BEGAN_S - 5000)
+        running = changed(running, state="R", run_count=1, start_s=BEGAN_S - 5000)
         jobs = [running, Record(RIVAL)]
         if self.kind.guest:
             jobs.append(_record(GUEST, TRIAL))
@@ -109,7 +110,7 @@ class OnPbs(Machine):
         state = world.wrapper
         if state is not None and world.job.adopted and state.stage not in _RUNS:
             parted, _ = core.step(state, words.Parted(world.now_s))
-            world = replace(world, wrapper=parted)
+            world = changed(world, wrapper=parted)
         return super().happens(world, event)
 
     # --- the adapter -----------------------------------------------------------------------
@@ -145,7 +146,7 @@ class OnPbs(Machine):
         if cast("Any", self._fences)._kept is not self._taken:
             text = self._path.read_text() if self._path.exists() else ""
             shown = {one.job: one for one in (read_fences(text) if text else ())}
-            self.fake.state = replace(self.fake.state, fences=shown)
+            self.fake.state = changed(self.fake.state, fences=shown)
         self.fake.settle()
         return super()._given(world)
 
@@ -162,7 +163,7 @@ class OnPbs(Machine):
         )
 
     def acts(self, world: World, **how: Any) -> World:
-        return replace(super().acts(world, **how), earlier=None)  # PBS forgets no command
+        return changed(super().acts(world, **how), earlier=None)  # PBS forgets no command
 
     def changes(self, argv: Sequence[str]) -> bool:
         return argv[0] in CHANGES or (argv[0] == "qmgr" and argv[2].startswith("set"))
@@ -186,17 +187,17 @@ class OnPbs(Machine):
     # --- pliantd's life --------------------------------------------------------------------
 
     def killed(self, world: World) -> World:
-        batch = replace(world.batch, since={SILENT: world.now_s})
-        return super().killed(replace(world, batch=batch))
+        batch = changed(world.batch, since={SILENT: world.now_s})
+        return super().killed(changed(world, batch=batch))
 
     def started(self, world: World) -> World:
-        batch = replace(world.batch, since={SILENT: 0.0})
-        return super().started(replace(world, batch=batch))
+        batch = changed(world.batch, since={SILENT: 0.0})
+        return super().started(changed(world, batch=batch))
 
     def passes(self, world: World, now_s: float) -> World:
         after = super().passes(world, now_s)
         silent_s = after.batch.since[SILENT]
-        return replace(after, free=after.free or 0 < silent_s < now_s - MAX_AGE_S)
+        return changed(after, free=after.free or 0 < silent_s < now_s - MAX_AGE_S)
 
     # --- what may happen, and what is left -------------------------------------------------
 
@@ -215,7 +216,7 @@ class OnPbs(Machine):
         if silent_s and world.batch.fences:
             yield silent_s + MAX_AGE_S + JUST_S
         if world.over is not None and world.over.saved_s:
-            yield world.over.saved_s + (ENDS_S if world.job.runs else FRESH_S)
+            yield world.over.saved_s + (ENDS_S if world.job.runs else SETTLE_S)
 
     def stands(self, world: World, name: str, value: float | str) -> bool:
         if name == "begin_s" and float(value) <= world.now_s:  # PBS forgets it then
@@ -237,7 +238,7 @@ class OnPbs(Machine):
 
     def moves(self, world: World) -> Iterator[Move]:
         if world.job.is_held and world.job.waits:
-            told = replace(world, said=())
+            told = changed(world, said=())
             yield "owner releases", partial(self.tells, told, "qrls", "-h", "u", str(JOB))
 
     def exits(self, world: World, code: int) -> World:
@@ -248,7 +249,7 @@ class OnPbs(Machine):
             free = world.free or not world.batch.fences
             said = tuple(one for one in world.said if one[0] != "begin_s")
             has_saved = world.has_saved and world.job.rerunable
-            world = replace(world, free=free, said=said, has_saved=has_saved)
+            world = changed(world, free=free, said=said, has_saved=has_saved)
         return self.does(world, lambda pbs: pbs.end(JOB, code))
 
     def requeues(self, _world: World) -> World:
@@ -256,14 +257,14 @@ class OnPbs(Machine):
 
     def requeues_alone(self, world: World) -> World:
         """Its guardian has waited for pliantd: `pliant run` begins anew in its place."""
-        return replace(world, wrapper=self.wrapper(), has_saved=False, alone_s=0.0)
+        return changed(world, wrapper=self.wrapper(), has_saved=False, alone_s=0.0)
 
     def goes_unmanaged(self, world: World, code: int) -> World:
         """Its guardian ends as its wrapper does, at once, where PBS sees that."""
         has_saved = world.has_saved or code == CHECKPOINTED
-        world = replace(world, has_saved=has_saved)
+        world = changed(world, has_saved=has_saved)
         if code == CHECKPOINTED and world.job.adopted:
-            return replace(world, alone_s=world.now_s + SILENT_S)
+            return changed(world, alone_s=world.now_s + SILENT_S)
         return self.exits(world, code)
 
     # --- what may go wrong -----------------------------------------------------------------
@@ -271,23 +272,23 @@ class OnPbs(Machine):
     def faults(self, world: World) -> Iterator[Move]:
         if world.over is not None and not world.batch.flags["deaf"]:
             deaf = world.batch.flagged(deaf=True)
-            yield "a site's hook refuses its shape", lambda: replace(world, batch=deaf)
+            yield "a site's hook refuses its shape", lambda: changed(world, batch=deaf)
         at_s = next_instant(self, world)
         if at_s and self.hurries(world):
             yield "PBS's scheduler is slow", partial(self.passes, world, at_s)
         if world.job.ends_s:
-            slow = replace(world.job, ends_s=world.job.ends_s + SLOW_S)
+            slow = changed(world.job, ends_s=world.job.ends_s + SLOW_S)
             batch = world.batch.with_job(slow)
-            yield "a hook on its node is slow", lambda: replace(world, batch=batch)
-        free = replace(world, free=True)
+            yield "a hook on its node is slow", lambda: changed(world, batch=batch)
+        free = changed(world, free=True)
         if world.job.runs:
             yield "its node fails", partial(self.does, free, _node_fails)
         if world.job.runs and not world.job.adopted:
-            batch = world.batch.with_job(replace(world.job, adopted=True))
-            yield "its pbs_mom is started again, with -p", lambda: replace(world, batch=batch)
+            batch = world.batch.with_job(changed(world.job, adopted=True))
+            yield "its pbs_mom is started again, with -p", lambda: changed(world, batch=batch)
         after = self.schedules(free, start_fails=UNREACHED)
         if after.job.run_count > world.job.run_count and not after.job.has_gpus:
-            yield "its node is not reached", partial(replace, after)
+            yield "its node is not reached", partial(as_found, after)
             yield "its node does not take it", partial(self.schedules, free, start_fails=UNTAKEN)
         yield "pbs_server is started anew", partial(self.does, world, FakePbs.restart)
         yield from self._of_the_guest(world)
@@ -299,17 +300,32 @@ class OnPbs(Machine):
                 if not (guest.holds and name == "holds"):
                     move = partial(self.tells, world, *words, str(GUEST), by_owner=True)
                     yield f"the guest's owner {name} it", move
-            free, (_, begin) = replace(world, free=True), _begin(world)
+            free, (_, begin) = changed(world, free=True), _begin(world)
             for name, change in (
                 ("asks three GPUs for", ("-l", "select=1:ncpus=6:ngpus=3")),
                 ("lets later begin", ("-a", begin)),
+                ("asks more time for", ("-l", "walltime=2:00:00")),
             ):
                 move = partial(self.tells, free, "qalter", *change, str(GUEST), by_owner=True)
                 yield f"the guest's owner {name} it", move
 
     def wrong(self, before: World, after: World) -> str:
         repeats = after.job.repeats and not before.job.repeats
-        return f"it has ended, and comes back: {after.job}" if repeats else ""
+        if repeats:
+            return f"it has ended, and comes back: {after.job}"
+        had, guest = (world.batch.jobs.get(GUEST) for world in (before, after))
+        starts = guest is not None and guest.has_gpus and not had.has_gpus
+        if starts and guest.walltime_s > WALLTIME_S and self._is_let_in(before, GUEST):
+            return f"its guest starts behind a fence, and asks for more: {guest}"
+        return ""
+
+    def _is_let_in(self, world: World, number: int) -> bool:
+        """Whether a fence lets a job in, and pliantd would leave that so once it looks."""
+        fences = world.batch.fences.values()
+        lets = any(str(number) in one.lets and one.stands(world.now_s) for one in fences)
+        if not lets or world.pliantd is None or not world.pliantd.active:
+            return lets
+        return any(str(number) in one.lets for one in self.acts(world).batch.fences.values())
 
     def owners(self, world: World) -> Sequence[tuple[str, tuple[str, ...], Said]]:
         if world.job.over:  # what its owner says of its next run while its epilogue runs is lost
@@ -353,7 +369,7 @@ def _record(number: int, spec: Spec) -> Record:
     returns = str(CHECKPOINTED) if spec.request.is_elastic else ""
     had = spec.own or OLD
     size = Record(number, gpus=had.gpus, cpus=had.gpus * CPUS_A_GPU)
-    return replace(size, token=token_text(spec), asks=asks, returns=returns)
+    return changed(size, token=token_text(spec), asks=asks, returns=returns)
 
 
 _CHANGED = attrgetter(
@@ -366,7 +382,7 @@ _CHANGED = attrgetter(
 def _asked_of(job: Record, seen: Seen) -> object:
     """Since when a job waits or runs nobody asks but of the malleable one."""
     if job.number != JOB:
-        return (job.state, job.holds, seen(job.ends_s))
+        return (job.state, job.gpus, job.walltime_s, job.holds, seen(job.ends_s))
     by_hook = job.back_begins_s == job.begin_s
     instants = [seen(at_s) for at_s in (job.begin_s, job.ends_s, job.etime_s)]
     return (_CHANGED(job), by_hook, *instants, seen(job.start_s, FALSE_START_S + JUST_S))

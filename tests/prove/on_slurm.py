@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,11 +15,15 @@ from pliant.batch.slurm import Slurm
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.jobs import running_job
 from pliant.batch.slurm.snapshot import snapshot_of
+from pliant.daemon.handing import ONCE_MORE_S
 from pliant.grammar import find_token, put_token
+from pliant.grammar.token import PRIORITY
 from pliant.handover import (
     BLOCKED_S,
+    FENCE_S,
     FRESH_S,
     OURS,
+    PINNED,
     PUT_BACK_S,
     REFUSED_S,
     RENEW_S,
@@ -30,9 +35,13 @@ from pliant.model import Job, Snapshot
 from pliant.node import words
 from pliant.node.core import SILENT_S
 from pliant.node.words import CHECKPOINTED, Stage
+from prove.changed import changed
 from prove.fake_slurm import (
     BY_OWNER,
     HELD,
+    KILLED,
+    KILLS_S,
+    LIMIT_MIN,
     LISTED_S,
     REQUEUE_S,
     FakeSlurm,
@@ -40,7 +49,7 @@ from prove.fake_slurm import (
     Record,
     held_for_shape,
 )
-from prove.moves import JUST_S, Move, acts_alone
+from prove.moves import JUST_S, Move, acts_alone, as_found
 from prove.once import QueriesOnce
 from prove.world import (
     BEGAN_S,
@@ -61,15 +70,16 @@ from prove.world import (
     World,
 )
 
+MORE_MIN = 2 * LIMIT_MIN
 LATER_S = 300.0  # another than Slurm lets each job wait for that it requeues
+STORES_S = 10.0
+"""How soon slurmctld has stored what it was told, also where much is to be stored."""
 IDLE_S = BLOCKED_S + REFUSED_S + PUT_BACK_S + SETTLE_S
 """For how long a fence may stand around what a job may have, and does not take."""
 MOST_REQUEUES = "JobHoldMaxRequeue"
 """Why Slurm holds a job that it has sent back too often."""
 FAILS = "1:0"
 """The exit code of a program that fails by itself, or is not launched for an old credential."""
-KILLED = "0:15"
-"""The exit code of a run that a kill of the run before has met."""
 _CHANGED = attrgetter(
     *("number", "state", "gpus", "nodes", "held", "cpus", "min_cpus", "priority", "run"),
     "limit_min",
@@ -111,15 +121,15 @@ class OnSlurm(Machine):
         began_s, had, spec = BEGAN_S - 600, self.kind.had, self.kind.spec
         running = Record(JOB, "RUNNING", submit_s=began_s, begin_s=began_s, start_s=began_s + 100)
         cpus = had.gpus * CPUS_A_GPU
-        running = replace(running, gpus=had.gpus, cpus=cpus, min_cpus=cpus)
+        running = changed(running, gpus=had.gpus, cpus=cpus, min_cpus=cpus)
         rival = Record(RIVAL, priority=1000, own_priority=1000, submit_s=began_s + 300)
         jobs = [
-            replace(running, comment=put_token("", spec)),
-            replace(rival, nodes=len(self.kind.nodes)),
+            changed(running, comment=put_token("", spec)),
+            changed(rival, nodes=len(self.kind.nodes)),
         ]
         if self.kind.guest:
             trial = Record(GUEST, priority=500, own_priority=500, submit_s=began_s + 400)
-            jobs.append(replace(trial, comment=put_token("", TRIAL)))
+            jobs.append(changed(trial, comment=put_token("", TRIAL)))
         return Jobs({job.number: job for job in jobs}, {})
 
     # --- the adapter -----------------------------------------------------------------------
@@ -213,26 +223,52 @@ class OnSlurm(Machine):
         idle = guest is not None and guest.waits and guest.priority in OURS
         return f"its guest has not started, and keeps its pin: {guest}" if idle else ""
 
+    def wrong(self, before: World, after: World) -> str:
+        had, guest = (world.batch.jobs.get(GUEST) for world in (before, after))
+        starts = guest is not None and guest.runs and not had.runs
+        asks_more = starts and had.priority in OURS and guest.limit_min > LIMIT_MIN
+        return (
+            f"its guest starts before all others, and asks for more: {guest}" if asks_more else ""
+        )
+
     def left(self, world: World) -> str:
-        job = world.job
+        return next(self._left(world), "")
+
+    def _left(self, world: World) -> Iterator[str]:
+        job, guest = world.job, world.batch.jobs.get(GUEST)
         if world.batch.standing(world.now_s):
-            return f"a reservation is left: {world.batch.fences}"
+            yield f"a reservation is left: {world.batch.fences}"
         if job.waits and _begins_by_nobody(world):
-            return f"it begins later, and nobody wants that: {job}"
+            yield f"it begins later, and nobody wants that: {job}"
         if job.has_failed and job.run and job.requeues and job.code == KILLED:
-            return f"it has failed by a kill of its run before: {job}"
+            yield f"it has failed by a kill of its run before: {job}"
         if job.waits and _goes_before_all(world):
-            return f"it waits before others, of whose place it has none: {job}"
-        ours = job.runs and (job.priority in OURS or "pliant-" in job.comment)
-        guest = world.batch.jobs.get(GUEST)
+            yield f"it waits before others, of whose place it has none: {job}"
+        is_late = world.now_s >= world.store[-1].saved_s + ONCE_MORE_S
+        if world.lost and not (is_late or self.hurries(world)):
+            yield f"its requeue is forgotten, and nobody does it once more: {job}"
         if guest is not None and guest.priority in OURS and not guest.is_over:
-            return f"its guest is pinned: {guest}"
-        return f"it runs with what is ours: {job}" if ours else ""
+            yield f"its guest is pinned: {guest}"
+        if job.runs and (job.priority in OURS or "pliant-" in job.comment):
+            yield f"it runs with what is ours: {job}"
 
     def moves(self, world: World) -> Iterator[Move]:
         job = world.job
         if job.waits and not job.priority and job.reason != HELD_FOR_SHAPE:  # held again at once
             yield "owner releases", partial(self.tells, world, "release", str(JOB))
+        if self.hurries(world):
+            yield "its next run is heard", partial(self._heard_of, world)
+
+    def hurries(self, world: World) -> bool:
+        """Whether the run that slurmctld has forgotten says that it is there, and that helps."""
+        hears = world.lost and world.pliantd is not None and world.pliantd.resumed
+        return hears and self.same_by(self._heard_of(world)) != self.same_by(world)
+
+    def _heard_of(self, world: World) -> World:
+        """What it has done since counts for nothing once it is to go back once more."""
+        self._take(world)
+        goes_back = self.overs.forgotten(self.asked()) and self.overs.of(str(JOB)) is not None
+        return changed(self._given(world), has_saved=goes_back)
 
     def exits(self, world: World, code: int) -> World:
         state = "FAILED" if code else "COMPLETED"
@@ -243,7 +279,7 @@ class OnSlurm(Machine):
 
     def goes_unmanaged(self, world: World, code: int) -> World:
         if code == CHECKPOINTED:
-            return replace(world, has_saved=True, alone_s=world.now_s + SILENT_S)
+            return changed(world, has_saved=True, alone_s=world.now_s + SILENT_S)
         return self.exits(world, code)
 
     def requeues_alone(self, world: World) -> World:
@@ -251,9 +287,9 @@ class OnSlurm(Machine):
         try:
             if self.answers_nobody:
                 raise Rejected("no answer")
-            return self.requeues(replace(world, alone_s=0.0))
+            return self.requeues(changed(world, alone_s=0.0))
         except Rejected:
-            return replace(world, wrapper=self.wrapper(), has_saved=False, alone_s=0.0)
+            return changed(world, wrapper=self.wrapper(), has_saved=False, alone_s=0.0)
 
     # --- what may go wrong -----------------------------------------------------------------
 
@@ -266,16 +302,16 @@ class OnSlurm(Machine):
         for whose, number in (("its", JOB), ("its guest's", GUEST)):
             one = world.batch.jobs.get(number)
             if one is not None and one.waits and one.priority and one.bf_priority:
-                begun = replace(one, priority=one.bf_priority, bf_priority=0, written_back=True)
+                begun = changed(one, priority=one.bf_priority, bf_priority=0, written_back=True)
                 yield (
                     f"backfill writes {whose} priority back",
-                    partial(replace, world, batch=world.batch.with_job(begun)),
+                    partial(changed, world, batch=world.batch.with_job(begun)),
                 )
         yield from self._of_its_start(world)
         may_start = job.waits and job.priority and job.run and job.begin_s <= world.now_s
         if may_start and self._is_reshaped(job):
             batch = world.batch.with_job(held_for_shape(job))
-            yield "Slurm holds it for its shape", partial(replace, world, free=True, batch=batch)
+            yield "Slurm holds it for its shape", partial(changed, world, free=True, batch=batch)
         wrapper = world.wrapper
         if (
             wrapper is not None
@@ -288,12 +324,14 @@ class OnSlurm(Machine):
             requeues = partial(self.requeues_alone, world)
             yield "slurmctld does not answer its guardian", partial(self._answers_nobody, requeues)
         if job.runs:
-            unkept = replace(world, free=_is_free(world))
+            unkept = changed(world, free=_is_free(world))
             yield "its node fails", partial(self.does, unkept, _node_fails)
-            held = replace(world, free=True)
+            held = changed(world, free=True)
             yield "its node fails once too often", partial(self.does, held, _fails_too_often)
-            if job.run and world.now_s < min(job.start_s + SETTLE_S, job.submit_s + FRESH_S):
-                free = replace(world, free=True)
+            if job.run and world.now_s < job.submit_s + STORES_S:
+                yield from self._of_its_requeue(world)
+            if job.run and world.now_s < min(job.start_s + SETTLE_S, job.submit_s + KILLS_S):
+                free = changed(world, free=True)
                 yield "a kill of before ends it", partial(self.does, free, _is_killed)
         # It is back within the second. Where nothing keeps its place, Slurm itself starts it in that
         # second, and its start fails, with Pliant as without.
@@ -304,6 +342,22 @@ class OnSlurm(Machine):
         if guest is not None and guest.waits:
             yield from self._of_its_guest(world, guest)
 
+    def _of_its_requeue(self, world: World) -> Iterator[Move]:
+        """Slurmctld is killed, and has not stored the requeue, nor perhaps what came before.
+
+        A hand-over that is under way needs no word of the run's to do its requeue once more.
+        """
+        first = self.jobs()
+        job = first.jobs[JOB]
+        pin = PINNED if self.kind.guest else RETURNS
+        noted = f"{PRIORITY}{job.own_priority} {job.comment}"
+        pinned = first.with_job(changed(job, priority=pin, comment=noted))
+        fence = {f"{FENCE}{JOB}": float(int(world.now_s)) + FENCE_S}
+        fenced = changed(pinned, fences=fence, fenced=dict.fromkeys(fence, self.kind.nodes))
+        lost = changed(world, lost=True, earlier=None, said=(), has_saved=world.over is not None)
+        for besides, batch in (("", fenced), (" and fence", pinned), (", fence and pin", first)):
+            yield f"slurmctld forgets its requeue{besides}", partial(changed, lost, batch=batch)
+
     def _of_what_it_is_to_have(self, world: World) -> Iterator[Move]:
         over = world.over
         if over is not None and not over.hindered_s and not world.batch.fences:
@@ -313,17 +367,25 @@ class OnSlurm(Machine):
 
     def _of_its_guest(self, world: World, guest: Record) -> Iterator[Move]:
         for does in ("hold", "cancel"):
-            yield f"the guest's owner: {does}", partial(self.tells, world, does, str(GUEST))
-        free, said = replace(world, free=True), ("Gres=gpu:3", _begin(world)[1])
-        for word in said:
-            tells = partial(self.tells, free, "update", f"jobid={GUEST}", word)
-            yield f"the guest's owner: {word.partition('T')[0]}", tells
+            yield f"the guest's owner {does}s it", partial(self.tells, world, does, str(GUEST))
+        free = changed(world, free=True)
+        for name, word in (
+            ("asks three GPUs for", "Gres=gpu:3"),
+            ("lets later begin", _begin(world)[1]),
+            ("asks more time for", f"TimeLimit={MORE_MIN}"),
+        ):
+            words = ("update", f"jobid={GUEST}", word)
+            yield f"the guest's owner {name} it", partial(self.tells, free, *words)
+        with suppress(Rejected):
+            after = self.acts(free, between=partial(_tells, words=words))
+            name = "the guest's owner asks more time for it, between pliantd's look and its step"
+            yield name, partial(as_found, after)
         if not guest.lacks:  # another has a CPU of the node that it is to have alone, say
-            lacks = world.batch.with_job(replace(guest, lacks=True))
-            yield "its room does not do for its guest", partial(replace, free, batch=lacks)
+            lacks = world.batch.with_job(changed(guest, lacks=True))
+            yield "its room does not do for its guest", partial(changed, free, batch=lacks)
         if guest.priority:
-            held = replace(free, batch=world.batch.with_job(held_for_shape(guest)))
-            yield "Slurm holds its guest for its shape", partial(replace, held)
+            held = changed(free, batch=world.batch.with_job(held_for_shape(guest)))
+            yield "Slurm holds its guest for its shape", partial(as_found, held)
 
     def _answers_nobody(self, move: Callable[[], World]) -> World:
         self.answers_nobody = True
@@ -345,7 +407,7 @@ class OnSlurm(Machine):
         job = before.state.jobs[JOB]
         told, had = self._is_reshaped(job), ("gpus", self.kind.had.gpus)
         said = [one for one in world.said if told or one != had]
-        return replace(
+        return changed(
             world,
             batch=before.state,
             earlier=None,
@@ -374,14 +436,14 @@ class OnSlurm(Machine):
 
         A kill that was meant for its run before comes within seconds (measured).
         """
-        free, ways = replace(world, free=True), [("refused by its node", HELD)]
-        if world.now_s < world.job.submit_s + FRESH_S:
+        free, ways = changed(world, free=True), [("refused by its node", HELD)]
+        if world.now_s < world.job.submit_s + KILLS_S:
             ways.append(("killed by a kill of before", KILLED))
         for name, how in ways:
             for move in (self.acts, self.schedules):
                 after = move(free, start_fails=how)
                 if after.job.has_failed or after.job.reason == HELD:
-                    yield f"its start is {name}", partial(replace, after)
+                    yield f"its start is {name}", partial(as_found, after)
 
     def owners(self, world: World) -> Sequence[tuple[str, tuple[str, ...], Said]]:
         begin_s, begin = _begin(world)
@@ -409,7 +471,7 @@ def _begin(world: World) -> tuple[float, str]:
 def _lists_a_fence(slurm: FakeSlurm) -> None:
     """Of an earlier hand-over of the job, which has just ended by itself."""
     fences = {f"{FENCE}{JOB}": float(int(slurm.now_s))}
-    slurm.state = replace(slurm.state, fences=fences, fenced={f"{FENCE}{JOB}": ("n1",)})
+    slurm.state = changed(slurm.state, fences=fences, fenced={f"{FENCE}{JOB}": ("n1",)})
 
 
 def _asked_of(job: Record, seen: Seen) -> object:
@@ -455,6 +517,10 @@ def _is_free(world: World) -> bool:
     return world.free or not world.batch.standing(world.now_s)
 
 
+def _tells(slurm: FakeSlurm, *, words: Sequence[str]) -> None:
+    slurm.told(words, by_owner=True)
+
+
 def _lowered(slurm: FakeSlurm) -> None:
     slurm.bar(GROWS.wants.gpus, why="QOSMaxGRESPerUser")
 
@@ -462,7 +528,7 @@ def _lowered(slurm: FakeSlurm) -> None:
 def _is_killed(slurm: FakeSlurm) -> None:
     job = slurm.state.jobs[JOB]
     slurm.state = slurm.state.with_job(
-        replace(job, state="FAILED", code=KILLED, reason="", end_s=float(int(slurm.now_s)))
+        changed(job, state="FAILED", code=KILLED, reason="", end_s=float(int(slurm.now_s)))
     )
 
 
@@ -476,4 +542,4 @@ def _loses_its_node(slurm: FakeSlurm) -> None:
 
 def _fails_too_often(slurm: FakeSlurm) -> None:
     """It was requeued max_batch_requeue times: Slurm holds it from then on."""
-    slurm.sends_back(replace(slurm.state.jobs[JOB], priority=0, reason=MOST_REQUEUES))
+    slurm.sends_back(changed(slurm.state.jobs[JOB], priority=0, reason=MOST_REQUEUES))

@@ -61,6 +61,7 @@ ON_SLURM = frozenset(
         "a kill of before ends it",
         "guardian requeues",
         "its node fails once too often",
+        "its next run is heard",
         "its node goes down as it ends",
         "its owner cancels it",
         "its owner cancels it, between pliantd's look and its step",
@@ -69,6 +70,9 @@ ON_SLURM = frozenset(
         "its start is killed by a kill of before",
         "its start is refused by its node",
         "slurmctld forgets",
+        "slurmctld forgets its requeue",
+        "slurmctld forgets its requeue and fence",
+        "slurmctld forgets its requeue, fence and pin",
     )
 )
 """On Slurm, besides."""
@@ -116,10 +120,12 @@ OF_ONE: Mapping[tuple[str, str], frozenset[str]] = {
             "backfill writes its guest's priority back",
             "guest ends",
             "its room does not do for its guest",
-            "the guest's owner: Gres=gpu:3",
-            "the guest's owner: Start",
-            "the guest's owner: cancel",
-            "the guest's owner: hold",
+            "the guest's owner asks more time for it",
+            "the guest's owner asks more time for it, between pliantd's look and its step",
+            "the guest's owner asks three GPUs for it",
+            "the guest's owner cancels it",
+            "the guest's owner holds it",
+            "the guest's owner lets later begin it",
         )
     ),
     ("PBS", "resize"): frozenset(
@@ -137,6 +143,7 @@ OF_ONE: Mapping[tuple[str, str], frozenset[str]] = {
     ("PBS", "preemption"): frozenset(
         (
             "guest ends",
+            "the guest's owner asks more time for it",
             "the guest's owner asks three GPUs for it",
             "the guest's owner deletes it",
             "the guest's owner holds it",

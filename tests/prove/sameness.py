@@ -35,7 +35,8 @@ def same_by(machine: Machine, world: World) -> object:
         _stored(world, seen),
         _remembered(machine, world, seen),
         _wrapped(world, seen),
-        (world.has_saved, world.free, world.guarded, seen(world.alone_s, 0.0), _is_of_now(world)),
+        (world.has_saved, world.free, world.lost, _is_of_now(world)),
+        (world.guarded, seen(world.alone_s, 0.0)),
         tuple([(name, seen(to) if name == "begin_s" else to) for name, to in world.said]),
         world.look and machine.known(world.look, seen),
     )
@@ -98,7 +99,7 @@ def _under_way(active: Sequence[Any], world: World, seen: Seen) -> object:
     )
     return (
         *(_of_the_hand_over(over, seen), did is not None and did.do is Do.RESHAPE),
-        *(known["requeued"], known["stays"], known["ready"]),
+        *(known["requeued"], known["stays"], known["ready"], known["once_more"]),
         (known["job"].time_limit_s, known["job"].limit_shown_s),
         over.saved_s and world.job.runs and heard,
         *[seen(float(int(known[name])), SOON_S) for name in ("ran_s", "waits_s")],

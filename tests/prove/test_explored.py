@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,12 +11,14 @@ import pytest
 from pliant import handover
 from pliant.batch.pbs import fences, pbs, queries
 from pliant.batch.pbs import handing as on_pbs
+from pliant.batch.slurm import handing as on_slurm
 from pliant.daemon.elastic import Elastic
 from pliant.daemon.handing import HandOvers
 from pliant.filter.pbs import launched
 from pliant.handover import OURS, PINNED, Do
 from pliant.model import Job
 from prove.__main__ import explored
+from prove.changed import changed
 from prove.missing import ON_SLURM
 from prove.on_pbs import OnPbs
 from prove.on_slurm import OnSlurm
@@ -43,10 +44,10 @@ def _silent() -> Iterator[None]:
         (OnSlurm, SHRINKS, 24_000),
         (OnSlurm, GROWS, 28_000),
         (OnSlurm, SPREADS, 27_000),
-        (OnSlurm, MAKES_ROOM, 71_000),
+        (OnSlurm, MAKES_ROOM, 80_000),
         (OnPbs, SHRINKS, 15_000),
         (OnPbs, GROWS, 15_000),
-        (OnPbs, MAKES_ROOM, 22_000),
+        (OnPbs, MAKES_ROOM, 19_000),
     ],
 )
 def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(
@@ -65,8 +66,8 @@ def test_what_is_taken_from_a_program_that_runs_is_noticed() -> None:
     """As Slurm takes it at once where NumNodes= alone comes at a job that has just started."""
     machine = OnSlurm(same_by)
     world = machine.begin(SPREADS)
-    spread = replace(world.job, nodes=2, on=SPREADS.nodes)
-    world = replace(world, batch=world.batch.with_job(spread))
+    spread = changed(world.job, nodes=2, on=SPREADS.nodes)
+    world = changed(world, batch=world.batch.with_job(spread))
     after = machine.tells(world, "update", f"jobid={JOB}", "NumNodes=1")
     with pytest.raises(Wrong, match="its program runs on what may be another's now"):
         check(machine, world, after)
@@ -78,6 +79,17 @@ def test_a_rule_that_is_missing_is_noticed(name: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(place, what, instead)
     found = explored(OnSlurm, faults=1, most=MOST, to_the_end=False)
     assert found.wrong or found.restless()
+
+
+@pytest.mark.parametrize(
+    ("system", "place"), [(OnSlurm, on_slurm.Handing), (OnPbs, on_pbs)], ids=("Slurm", "PBS")
+)
+def test_so_is_a_guest_that_asks_for_more_by_now(
+    system: type[Machine], place: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, "_has_outgrown", lambda *_: False)
+    found = explored(system, faults=1, kind=MAKES_ROOM, most=MOST, to_the_end=False)
+    assert any("asks for more" in words for words, _ in found.wrong)
 
 
 @pytest.mark.parametrize("undoes", [False, True])

@@ -14,10 +14,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from prove.changed import changed
 from prove.fake_slurm import BY_OWNER, REQUEUE_S, FakeSlurm, Jobs, Record
 from prove.world import Rejected
 
@@ -68,7 +68,7 @@ class Traced:
 
     def begins(self, _found: Groups) -> None:
         self._forgotten |= self.fake.state.jobs.keys()
-        self.fake.state = replace(self.fake.state, fences={}, fenced={})
+        self.fake.state = changed(self.fake.state, fences={}, fenced={})
         self.seen["slurmctld starts, and may have forgotten its last seconds"] += 1
 
     def goes_down(self, found: Groups) -> None:
@@ -95,8 +95,8 @@ class Traced:
             self.seen[f"a job starts {after_requeue}, {begins}"] += 1
         if self.fake.now_s - self._opened_s <= SOON_S and job.priority > 1:
             self.seen["a pinned job starts in the pass that the end of a reservation starts"] += 1
-        runs = replace(job, state="RUNNING", on=(node,), priority=job.priority or 1)
-        self._keep(replace(runs, start_s=float(int(self.fake.now_s))))
+        runs = changed(job, state="RUNNING", on=(node,), priority=job.priority or 1)
+        self._keep(changed(runs, start_s=float(int(self.fake.now_s))))
         self._forgotten.discard(job.number)
         self._begins_s.pop(job.number, None)
 
@@ -115,7 +115,7 @@ class Traced:
         """Requeue a job: slurmctld says so once its run has ended."""
         job = self._job(found[0])
         if job.number in self._forgotten:
-            job = replace(job, state="RUNNING")
+            job = changed(job, state="RUNNING")
             self._keep(job)
         early = self._early.pop(job.number, "")
         if early:
@@ -171,12 +171,12 @@ class Traced:
     def prior(self, found: Groups) -> None:
         job, priority = self._job(found[1]), int(found[0])
         reason = BY_OWNER if not priority else job.reason
-        self._keep(replace(job, priority=priority, reason=reason))
+        self._keep(changed(job, priority=priority, reason=reason))
         what = "is held" if not priority else "is pinned" if priority > 10**9 else "has its own"
         self.seen[f"a job's priority is set: it {what}"] += 1
 
     def is_released(self, found: Groups) -> None:
-        self._keep(replace(self._job(found[0]), priority=1, reason="None"))
+        self._keep(changed(self._job(found[0]), priority=1, reason="None"))
         self.seen["a job is released"] += 1
 
     def reserves(self, found: Groups) -> None:
@@ -211,12 +211,12 @@ class Traced:
             fenced.pop(name, None)
         else:
             fences[name], fenced[name] = end_s, nodes
-        self.fake.state = replace(self.fake.state, fences=fences, fenced=fenced)
+        self.fake.state = changed(self.fake.state, fences=fences, fenced=fenced)
 
     def _updated(self, what: str, number: str, word: str) -> None:
         job = self._job(number)
         if job.number in self._forgotten:
-            self._keep(replace(job, state="PENDING"))
+            self._keep(changed(job, state="PENDING"))
         self._told(what, "update", f"jobid={number}", word)
 
     def _told(self, what: str, *words: str) -> None:

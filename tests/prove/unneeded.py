@@ -25,6 +25,9 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.daemon.elastic.Elastic._waiting: if job.is_trial: always": (
         "it is quicker: of none but trial jobs it is kept that they did not start"
     ),
+    "pliant.daemon.handing.HandOvers.forgotten: not over.saved_s": (
+        "what was never saved was saved at no time, which is too long ago"
+    ),
     "pliant.daemon.handing.HandOvers._end: one.over.guest": (
         "who makes room for nobody asks for no room, whatever is noted of it"
     ),

@@ -10,8 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any, cast
 
 from pliant.batch.clients import Answer
@@ -31,6 +32,7 @@ from pliant.handover import (
 from pliant.model import Footprint, Job, Shape, Snapshot, Spec
 from pliant.node import core, words
 from pliant.store import HandOverRow
+from prove.changed import changed
 from prove.fake_store import FakeStore
 
 JOB, RIVAL, GUEST = 7, 8, 9
@@ -44,7 +46,7 @@ BEST_EFFORT = Spec(parse("job-class=best-effort;malleable"), OLD, OLD, _TAKES)
 TRIAL = Spec(parse("job-class=trial"), OLD, OLD, _TAKES)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kind:
     """What a hand-over is for: another shape of its job, or room for a guest.
 
@@ -103,7 +105,7 @@ class Rejected(Exception):
     """What a batch system's command complains of."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pliantd:
     """What a running pliantd remembers of the hand-over; ``unwanted``: nobody needs it any more.
 
@@ -121,7 +123,7 @@ class Pliantd:
     left: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class World:
     """One moment. ``faults``: how many more may come; ``free``: nobody keeps the job's place.
 
@@ -130,7 +132,8 @@ class World:
     ``guarded``: its wrapper was killed, and its guardian waits for its program, which was "asked"
     or "runs"; ``alone_s``: until when it waits for pliantd, once that has saved. ``failing``: for
     which wish its wrapper has yet to say that there is no checkpoint. ``look``: what the batch
-    system knew when pliantd began a look that takes long, None where none is under way.
+    system knew when pliantd began a look that takes long, None where none is under way. ``lost``:
+    the batch system takes the run before for running, as it has forgotten its requeue.
     """
 
     now_s: float
@@ -147,6 +150,7 @@ class World:
     alone_s: float = 0.0
     failing: str = ""
     look: Any = None
+    lost: bool = False
 
     @property
     def job(self) -> Any:
@@ -388,7 +392,8 @@ class Machine(ABC):
         world = World(BEGAN_S, batch, (), Pliantd(resumed=True), self.wrapper())
         self._take(world)
         now = self.asked()
-        wanted = Wanted(kind.wants, kind.on, str(GUEST) if kind.guest else "")
+        guest = next((job for job in self.sees().waiting if job.id == str(GUEST)), None)
+        wanted = Wanted(kind.wants, kind.on, guest.id if guest else "", asks=guest)
         assert self.overs.begin(now, wanted, BEGAN_S + GRACE_S, "explored")
         return self._given(world)
 
@@ -416,7 +421,7 @@ class Machine(ABC):
         active = [*cast("Any", self.overs)._active.values()]
         elastic = cast("Any", self.elastic)
         pliantd = world.pliantd and Pliantd(
-            tuple(tuple(getattr(one, name) for name in OF_ACTIVE) for one in active),
+            tuple([_ACTIVE(one) for one in active]),
             elastic._resumed,
             elastic._unwanted(str(JOB), active[0].over.guest if active else ""),
             self.memory(),
@@ -430,7 +435,7 @@ class Machine(ABC):
             wrapper, guarded, alone_s, failing = None, "", 0.0, ""
         elif job.run != world.job.run or not world.job.runs:
             wrapper, has_saved, guarded, alone_s, failing = self.wrapper(), False, "", 0.0, ""
-        return replace(
+        return changed(
             world,
             now_s=self.fake.now_s,
             batch=self.fake.state,
@@ -441,6 +446,7 @@ class Machine(ABC):
             guarded=guarded,
             alone_s=alone_s,
             failing=failing,
+            lost=world.lost and job.runs and job.run == world.job.run,
         )
 
     def wrapper(self) -> words.State:
@@ -461,11 +467,11 @@ class Machine(ABC):
 
     def killed(self, world: World) -> World:
         """Pliantd is killed."""
-        return replace(world, pliantd=None, look=None)
+        return changed(world, pliantd=None, look=None)
 
     def started(self, world: World) -> World:
         """Pliantd is started."""
-        return replace(world, pliantd=Pliantd())
+        return changed(world, pliantd=Pliantd())
 
     # --- moves that need no fault ----------------------------------------------------------
 
@@ -495,7 +501,7 @@ class Machine(ABC):
         if self.between is not None:
             raise Rejected("it has nothing to do")
         earlier = world.batch if self.fake.state is not world.batch else world.earlier
-        return replace(self._given(world), earlier=earlier)
+        return changed(self._given(world), earlier=earlier)
 
     def interjects(self) -> None:
         """Let that happen now that comes between pliantd's look and its step."""
@@ -508,7 +514,7 @@ class Machine(ABC):
         """Pliantd's cycle begins a look that takes long."""
         self._take(world)
         self.elastic.looking()
-        return self._given(replace(world, look=world.batch))
+        return self._given(changed(world, look=world.batch))
 
     def looks(self, world: World) -> World:
         """Pliantd's cycle looks at all jobs, or has looked, and tidies up."""
@@ -518,7 +524,7 @@ class Machine(ABC):
         snapshot = self.sees(world.look)
         self.elastic.looked(snapshot, lambda _job: True)
         self.elastic.give_back(snapshot)
-        return self._given(replace(world, look=None))
+        return self._given(changed(world, look=None))
 
     def _since(self, since: Any, query: Callable[[], Any]) -> Any:
         """Ask the batch system something, as if it had answered then."""
@@ -552,7 +558,7 @@ class Machine(ABC):
             self.overs.spoke(str(JOB))
         earlier = world.earlier if now_s - world.now_s < self.saves_s else None
         said = tuple(one for one in world.said if one[0] != "begin_s" or float(one[1]) > now_s)
-        return replace(self._given(world), earlier=earlier, said=said)
+        return changed(self._given(world), earlier=earlier, said=said)
 
     def does(self, world: World, what: Callable[[Any], object]) -> World:
         """Somebody else does something to the batch system."""
@@ -578,7 +584,7 @@ class Machine(ABC):
         """Something happens to the wrapper, which does what follows."""
         assert world.wrapper is not None
         state, effects = core.step(world.wrapper, event)
-        world = replace(world, wrapper=state)
+        world = changed(world, wrapper=state)
         for effect in effects:
             world = self._effect(world, effect)
         return world
@@ -586,13 +592,13 @@ class Machine(ABC):
     def _effect(self, world: World, effect: words.Effect) -> World:
         match effect:
             case words.ReportSaved(wish):
-                return self.reports(replace(world, has_saved=True, failing=""), wish)
+                return self.reports(changed(world, has_saved=True, failing=""), wish)
             case words.ReportFailed() | words.ReportEnd():
                 return self._fails(world, getattr(effect, "wish", _NO_WISH).id)
             case words.Requeue():  # pliantd is silent: nobody keeps its place
-                return self._requeues(replace(world, free=True))
+                return self._requeues(changed(world, free=True))
             case words.Start():
-                return replace(world, has_saved=False)
+                return changed(world, has_saved=False)
             case words.Exit(code):
                 return self._exits(world, code)
             case _:
@@ -610,17 +616,17 @@ class Machine(ABC):
         world = self._given(world)
         if self.overs.stays(str(JOB), run, wish.id):
             return self.happens(
-                replace(world, has_saved=False), words.Requeued(world.now_s, "stays")
+                changed(world, has_saved=False), words.Requeued(world.now_s, "stays")
             )
         return self.happens(world, words.Answered(world.now_s)) if known else world
 
     def fails(self, world: World) -> World:
         """Say that there is no checkpoint, until it is heard."""
-        return replace(self._fails(world, world.failing), failing="")
+        return changed(self._fails(world, world.failing), failing="")
 
     def _fails(self, world: World, wish: str) -> World:
         if world.pliantd is None or not world.pliantd.resumed:
-            return replace(world, failing=wish)
+            return changed(world, failing=wish)
         self._take(world)
         over = self.overs.of(str(JOB))
         if over is not None:
@@ -636,7 +642,8 @@ class Machine(ABC):
             return self.happens(world, words.Requeued(world.now_s, str(error)))
 
     def _exits(self, world: World, code: int) -> World:
-        ended = replace(world, wrapper=None)
+        has_saved = world.has_saved and not world.lost  # it is its program that ends then
+        ended = changed(world, wrapper=None, has_saved=has_saved)
         return self.exits(ended, code) if world.job.runs else ended
 
 
@@ -657,3 +664,4 @@ class _Between:
 
 OF_ACTIVE = tuple(one.name for one in fields(_Active))
 """What a pliantd knows of a hand-over under way, in this order."""
+_ACTIVE = attrgetter(*OF_ACTIVE)

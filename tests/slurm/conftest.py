@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -36,7 +38,8 @@ from pliant.batch.slurm.queries import CAREFUL
 from pliant.errors import PliantError
 from pliant.sandbox import Options, Sandbox
 from pliant.sandbox.accounts import person
-from pliant.sandbox.layout import base_directory
+from pliant.sandbox.layout import Layout, base_directory
+from pliant.sandbox.processes import find
 from pliant.sandbox.record import all_names
 
 USERS = ("pliant-alice", "pliant-bob")
@@ -120,10 +123,21 @@ def clean(sandbox: Sandbox) -> Iterator[Sandbox]:
     _clean(sandbox)
 
 
+STUCK_S = 120.0
+"""How long a job may be listed that was cancelled: then its node is taken for lost.
+
+Slurm sends the kill of one that is COMPLETING again after 60 s, looked at once a minute. Seen once:
+an array's task that was cancelled as it started was there for more than ten minutes. Of Pliant's a
+slurmd loads what is asked as a job or a task starts, and nothing that is asked as it ends.
+"""
+
+
 def _clean(sandbox: Sandbox) -> None:
     _restore(sandbox)
+    there, since_s = list[str](), time.monotonic()
 
     def all_ended() -> bool:
+        nonlocal there, since_s
         asked = sandbox.run(["squeue", "-h", "-o", "%A"])
         if asked.returncode != 0:  # slurmctld was about to end, as the test before had asked it to
             print(asked.stderr)
@@ -132,6 +146,13 @@ def _clean(sandbox: Sandbox) -> None:
         jobs = asked.stdout.split()
         if jobs:
             sandbox.run(["scancel", *dict.fromkeys(jobs)])
+        if jobs != there:
+            there, since_s = jobs, time.monotonic()
+        elif jobs and time.monotonic() - since_s > STUCK_S:
+            warnings.warn(f"stuck, and ended by hand:\n{_standing(sandbox)}", stacklevel=1)
+            sandbox.run(["scontrol", "update", "nodename=ALL", "state=down", "reason=stuck"])
+            _restore(sandbox)
+            since_s = time.monotonic()
         return not jobs
 
     def all_idle() -> bool:
@@ -171,30 +192,47 @@ def pytest_runtest_makereport(
 
 
 def _standing(sandbox: Sandbox) -> str:
-    """Return what a cluster on which a test has failed says of itself."""
+    """Return what a cluster on which a test has failed says of itself, the most telling first."""
     asked = (
-        ["squeue", "-a", "-t", "all", "-o", "%i %T %r %N %u"],
+        ["squeue", "-a", "-o", "%i %T %r %N %u %S"],
         ["sinfo", "-N", "-o", "%N %T %E"],
-        ["scontrol", "-o", "-d", "show", "node"],
         ["scontrol", "-o", "show", "reservation"],
         ["scontrol", "ping"],
+        ["scontrol", "-o", "-d", "show", "node"],
+        ["squeue", "-a", "-t", "all", "-o", "%i %T %r %N %u"],
     )
-    told = [sandbox.run(argv) for argv in asked]
-    files = (sandbox.layout.log("slurmctld"), sandbox.layout.output("pliantd"))
+    told = [answer.stdout + answer.stderr for answer in map(sandbox.run, asked)]
+    layout = sandbox.layout
+    files = (layout.log("slurmctld"), *layout.logs.glob("slurmd-*.log"), layout.output("pliantd"))
     logs = [
-        line
+        f"{file.stem}: {line}"
         for file in files
         if file.exists()
-        for line in file.read_text(errors="replace").splitlines()[-30:]
+        for line in [
+            line
+            for line in file.read_text(errors="replace").splitlines()
+            if "REQUEST_KILL_JOB" not in line  # ours, as all is cleaned up
+        ][-20:]
     ]
     parts = str(sandbox.status()["parts"])
     with contextlib.suppress(PliantError):
         parts += f"\n{answer_of(sandbox, 'status').fields}"
-    threads = [
-        f"{task.name} {(task / 'comm').read_text().strip()} {(task / 'wchan').read_text()}"
-        for task in Path(f"/proc/{sandbox.pid('slurmctld')}/task").glob("*")
-    ]
-    return "\n".join([parts, *(one.stdout + one.stderr for one in told), *threads, *logs])
+    return "\n".join([told[0], *_threads(layout), parts, *told[1:-1], *logs, told[-1]])
+
+
+def _threads(layout: Layout) -> list[str]:
+    """Return a line for each of Slurm's processes: in what call of the kernel each thread waits."""
+    lines = []
+    for process in find(layout):
+        try:
+            name = psutil.Process(process.pid).name()
+            tasks = Path(f"/proc/{process.pid}/task").glob("*/wchan")
+            calls = Counter(task.read_text() for task in tasks)
+        except (psutil.Error, OSError):  # it has just ended
+            continue
+        if name.startswith("slurm"):
+            lines.append(f"{process.part} {process.pid} {name}: {dict(calls)}")
+    return lines
 
 
 def _restore(sandbox: Sandbox) -> None:

@@ -22,14 +22,23 @@ T = TypeVar("T")
 
 def is_mature(sandbox: Sandbox, job: int | str) -> bool:
     """Whether it may be asked to save: not while it has just been launched."""
-    answer = answer_of(sandbox, "history", job=str(job))
-    if not answer.is_ok:  # pliantd has only begun, and looked at no job yet
-        return False
-    runs = a.from_json(a.HistoryAnswer, answer.fields["json"]).runs
+    runs = (told := _history(sandbox, job)) and told.runs
     if not runs or not runs[-1].launched_s:
         return False
     launch_s = runs[-1].launched_s - runs[-1].start_s
     return time.time() > runs[-1].launched_s + PROTECTION * launch_s
+
+
+def has_saved(sandbox: Sandbox, job: int | str) -> bool:
+    """Whether its program has made the checkpoint that it was asked for last."""
+    told = _history(sandbox, job)
+    return told is not None and bool(told.handovers) and told.handovers[-1].saved_s > 0
+
+
+def _history(sandbox: Sandbox, job: int | str) -> a.HistoryAnswer | None:
+    """What became of a job; None where pliantd has only begun, and looked at no job yet."""
+    answer = answer_of(sandbox, "history", job=str(job))
+    return a.from_json(a.HistoryAnswer, answer.fields["json"]) if answer.is_ok else None
 
 
 def why(sandbox: Sandbox, job: int | str) -> a.WhyAnswer:

@@ -24,6 +24,7 @@ KINDS = (
     "guardian killed, checkpoint written",
     "program killed while it saves",
     "user cancels",
+    "user holds",
     "user updates",
     "user updates GPUs",
     "user updates memory",

@@ -13,9 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 from asking_helpers import answer_of, ask, wait_for_look
-from daemon_helpers import LONG, is_mature, slurm_says
+from daemon_helpers import LONG, has_saved, is_mature, slurm_says
 from lua_helpers import job_submit_lua, with_pliant
 from resizing_helpers import LONG_STEP_S, Place
 from slurm_helpers import Submit, WaitForState, wait_until
@@ -529,7 +530,7 @@ def test_jobs_of_one_node_grow_at_once_and_nobody_takes_their_gpus(
         clean.run(["pliant", "resume"], check=True)
     tasks = {n: Counting(clean, array.pliant, f"{array.job}_{n}") for n in (1, 2)}
     assert [task.began() for task in tasks.values()] == ["1", "1"]
-    # Held until both are asked: it would forbid the second once the first is to end sooner than that.
+    # Held until both have saved: it would forbid the second once the first is to end sooner.
     wants = ("--hold", "--gres=gpu:3", "--nodelist=n1", "--time=5")
     other = submit(*wants, script=LONG, user=USERS[1])
     done = {n: task.resized() for n, task in tasks.items()}
@@ -539,6 +540,8 @@ def test_jobs_of_one_node_grow_at_once_and_nobody_takes_their_gpus(
     with ThreadPoolExecutor() as pool:
         told = list(pool.map(lambda task: task.resize("2"), tasks.values()))
     assert [one.stderr for one in told] == ["", ""]
+    saved = [partial(has_saved, clean, task.job) for task in tasks.values()]
+    wait_until(lambda: all(one() for one in saved), "both to have saved")
     clean.run(["scontrol", "release", str(other)], check=True)
     wait_until(lambda: all(tasks[n].resized() > done[n] for n in tasks), "both to be 2")
     assert clean.run(["squeue", "-h", "-j", str(other), "-o", "%T"]).stdout == "PENDING\n"
@@ -546,6 +549,30 @@ def test_jobs_of_one_node_grow_at_once_and_nobody_takes_their_gpus(
         wait_for_state(task.job, "COMPLETED")
     for number in tasks:
         assert (workdir / f"{number}.out").read_text().splitlines()[-1] == checksum(steps)
+
+
+def test_a_run_whose_slurmstepd_was_killed_does_not_send_the_next_one_back(
+    count: Count,
+    wait_for_state: WaitForState,
+    show: Callable[[int | str], dict[str, str]],
+    clean: Sandbox,
+    workdir: Path,
+) -> None:
+    """Nobody ends it: its `pliant run` waits to be requeued, and then does so itself."""
+    steps = 1500
+    counting = count("--gres=gpu:2", "--nodelist=n1", "--moldable=gpus=1:2", steps=steps)
+    counting.began()
+    wait_until(partial(is_mature, clean, counting.job), "it to be mature")
+    every = [psutil.Process(found.pid) for found in clean.processes()]
+    (stepd,) = [one for one in every if one.name() == "slurmstepd"]
+    left = stepd.children(recursive=True)
+    stepd.kill()
+    counting.becomes("1")
+    wait_until(lambda: not any(one.is_running() for one in left), "what is left of it to end")
+    wait_for_state(counting.job, "COMPLETED")
+    assert show(counting.job)["Restarts"] == "1"
+    (out,) = workdir.glob("*.out")
+    assert out.read_text().splitlines()[-1] == checksum(steps)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from daemon_helpers import LONG, is_mature, slurm_says
 from slurm_helpers import Submit, WaitForState, wait_until
 
 from pliant.daemon import answers as a
+from pliant.handover import Outcome
 from pliant.sandbox import Options, Sandbox
 
 pytestmark = pytest.mark.slurm
@@ -82,6 +83,73 @@ def test_a_trial_takes_the_room_of_a_best_effort_job_which_goes_on_after_it(
     history = ask(clean, a.HistoryAnswer, "history", job=str(small))
     assert [(row.guest, row.outcome) for row in history.handovers] == [(f"job {trials}", "done")]
     wait_for_state(rigid, "PENDING")  # it never came before
+
+
+def test_of_an_array_one_task_has_the_room_that_was_made_for_it(
+    clean: Sandbox,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    show: Callable[[int | str], dict[str, str]],
+    counts: Callable[[int], int],
+) -> None:
+    wait_for_state(
+        submit("--nodelist=n2", "--gres=gpu:4", "--time=10", script=LONG, user=None), "RUNNING"
+    )
+    victim = counts(4)
+    wait_until(partial(is_mature, clean, victim), "it to be mature")
+    trials = submit("--array=1-4", "--gres=gpu:1", TRIAL, "--time=2", script=LONG, user=BOB)
+    wait_for_state(f"{trials}_1", "RUNNING")
+    assert [show(f"{trials}_{task}")["JobState"] for task in (2, 3, 4)] == ["PENDING"] * 3
+    wait_until(lambda: int(show(f"{trials}_1")["Priority"]) < 4_294_901_760, "its pin to be gone")
+    let_cycles_pass(clean, 5)
+    shown = clean.run(["squeue", "-h", "-r", "-t", "PENDING", "-j", str(trials), "-o", "%Q"]).stdout
+    assert [int(priority) < 4_294_901_760 for priority in shown.split()] == [True] * 3
+    history = ask(clean, a.HistoryAnswer, "history", job=str(victim))
+    assert [row.guest for row in history.handovers] == [f"job {trials}"]
+
+
+SLOWLY = """
+import itertools, os, time, pliant
+for step in itertools.count(1):
+    time.sleep(0.05)
+    pliant.heartbeat(step)
+    if pliant.checkpoint_wanted():
+        open("asked", "w").close()
+        while not os.path.exists("may_save"):
+            time.sleep(0.05)
+        open("saved", "w").close()
+        raise SystemExit(85)
+"""
+
+
+def test_a_trial_job_that_asks_for_more_meanwhile_has_no_room_made_for_it(
+    clean: Sandbox,
+    submit: Submit,
+    show: Callable[[int | str], dict[str, str]],
+    workdir: Path,
+    programs: Path,
+) -> None:
+    other = submit("--nodelist=n2", "--gres=gpu:4", "--time=10", script=LONG, user=None)
+    wait_until(lambda: show(other)["JobState"] == "RUNNING", "the other node to be taken")
+    (workdir / "slowly.py").write_text(SLOWLY)
+    script = f"exec {programs}/pliant run -- {programs}/python slowly.py"
+    victim = submit("--gres=gpu:4", BEST_EFFORT, "--time=10", script=script)
+    wait_until(partial(is_mature, clean, victim), "it to be mature")
+    first = submit("--gres=gpu:4", "--time=10", script=LONG)
+    trial = submit("--gres=gpu:1", TRIAL, "--time=2", script=LONG, user=BOB)
+    wait_until((workdir / "asked").exists, "it to be asked")
+    clean.run(["scontrol", "update", f"jobid={trial}", "Gres=gpu:4"], user=BOB, check=True)
+
+    def ends() -> list[str]:
+        rows = ask(clean, a.HistoryAnswer, "history", job=str(victim)).handovers
+        return [row.outcome for row in rows]
+
+    wait_until(lambda: ends() == [Outcome.NOT_SAVED], "it to be asked no more")
+    (workdir / "may_save").touch()
+    wait_until(lambda: ends() == [Outcome.STAYS], "it to go on")
+    shown = [show(job) for job in (victim, first, trial)]
+    assert [one["JobState"] for one in shown] == ["RUNNING", "PENDING", "PENDING"]
+    assert (shown[0]["Restarts"], int(shown[2]["Priority"]) < 4_294_901_760) == ("0", True)
 
 
 def test_a_plain_job_makes_room_for_nobody(

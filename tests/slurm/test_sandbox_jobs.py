@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import psutil
 import pytest
 from slurm_helpers import Submit, WaitForState, wait_until
 
@@ -39,6 +40,19 @@ def test_jobs_of_several_users_run_at_once(
         wait_for_state(job, "RUNNING")
     owners = clean.run(["squeue", "-h", "-t", "R", "-o", "%u"]).stdout.split()
     assert sorted(owners) == ["pliant-alice", "pliant-bob", "root"]
+
+
+def test_a_slurmd_is_started_again_while_a_job_runs_on(
+    submit: Submit, wait_for_state: WaitForState, clean: Sandbox
+) -> None:
+    job = submit("--gres=gpu:1", "--nodelist=n1", script="sleep 60")
+    wait_for_state(job, "RUNNING")
+    before = clean.pid("slurmd-n1")
+    clean.restart("slurmd-n1")
+    after = clean.pid("slurmd-n1")
+    assert after not in (None, before)
+    assert psutil.Process(after).name() == "slurmd"
+    assert clean.run(["squeue", "-h", "-j", str(job), "-o", "%T"]).stdout == "RUNNING\n"
 
 
 def test_accounting_counts_gpus_and_holds_users_to_a_qos(

@@ -14,14 +14,14 @@ from pliant.daemon import answers as a
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
 HANGS = """
-import os, time, pliant
-first = not os.path.exists("hung")
-for step in range(1, 10**6 if first else 100):
+import itertools, os, time, pliant
+for step in itertools.count(1):
     time.sleep(0.05)
     pliant.heartbeat(step)
     if pliant.checkpoint_wanted():
-        open("hung", "w").close()
         time.sleep(10**6)
+    if os.path.exists("seen"):
+        break
 print("finished")
 """
 SCRIPT = """#!/bin/bash
@@ -49,6 +49,7 @@ def test_a_program_that_hangs_by_the_request_is_requeued_as_it_was(
     asked, requeued = job.changes()
     assert asked.outcome.startswith("no heartbeat came since its checkpoint was requested")
     assert (requeued.before, requeued.after, requeued.outcome) == ("4", "4", "done")
+    (place.folder / "seen").touch()
     wait_for_state(job.job, "COMPLETED")
     assert show(job.job)["Restarts"] == "1"
     assert "the program's last heartbeat was" in output(job.job)

@@ -30,6 +30,7 @@ from pliant.grammar import parse
 from pliant.handover import GIVE_UP_S, GUEST, OURS, PINNED, RETURNS, Do, Outcome
 from pliant.model import (
     ALL_CORES,
+    ONE_OF_ARRAY,
     Footprint,
     Job,
     JobClass,
@@ -42,6 +43,7 @@ from pliant.model import (
     Shape,
     Snapshot,
     Spec,
+    asks_otherwise,
 )
 from pliant.node.door import ANSWER_S, MOST_S
 from pliant.plan import Plan, Preempt, Reshape
@@ -71,6 +73,7 @@ JOB = Job(
 EFFORT = replace(JOB, spec=Spec(BEST_EFFORT, own=FOUR))
 BY_NODES = Request(nodes=(1, 2), malleable=Malleable(30))
 PLAIN = replace(JOB, spec=Spec(Request(gpus=GPUS), own=FOUR))
+TRIAL = replace(waiting(8, "4"), spec=Spec(Request(job_class=JobClass.TRIAL), own=FOUR))
 
 
 class Bench:
@@ -444,6 +447,62 @@ def test_who_does_not_start_in_the_room_made_for_it_is_no_trial_job_for_a_while(
     )
 
 
+def asked_for(bench: Bench, guest: Job) -> None:
+    """Job 7 is asked to make room for a trial job that the last cycle saw."""
+    bench.look(EFFORT, waiting=(guest,))
+    bench.listens(EFFORT)
+    cluster(bench, bench.one(EFFORT), 0, guest)
+    assert [*bench.elastic.begin(shrink(bench.one(EFFORT), guest.id), always)]
+
+
+@pytest.mark.parametrize(
+    ("now", "is_wanted"),
+    [
+        ({}, True),
+        ({"shape": ONE}, True),
+        ({"frozen": ONE_OF_ARRAY}, True),
+        ({"shape": Shape(1, 8)}, False),
+        ({"time_limit_s": 601}, False),
+        ({"nodes_required": ("n1",)}, False),
+        ({"frozen": "its owner or another tool has changed it: 3 CPUs"}, False),
+    ],
+)
+def test_no_room_is_made_for_a_trial_job_that_asks_for_more_meanwhile(
+    bench: Bench, now: dict[str, object], is_wanted: bool
+) -> None:
+    guest = replace(TRIAL, time_limit_s=600)
+    asked_for(bench, guest)
+    bench.look(EFFORT, waiting=(replace(guest, **now),))  # type: ignore[arg-type]  # as parametrized
+    assert bench.stays() is not is_wanted
+
+
+def test_what_a_guest_asked_when_room_was_decided_on_is_known_to_the_next_pliantd(
+    bench: Bench,
+) -> None:
+    guest = replace(TRIAL, time_limit_s=600, features=frozenset(("a100",)))
+    asked_for(bench, guest)
+    bench.start()
+    bench.look(EFFORT, waiting=(guest,))
+    over = bench.elastic.overs.of("7")
+    assert over is not None
+    assert over.asks == guest
+    assert not asks_otherwise(guest, over.asks)
+
+
+def test_of_an_array_the_task_that_is_pinned_is_the_guest(bench: Bench) -> None:
+    array = replace(TRIAL, tasks_waiting=4, array_tasks="1-4")
+    asked_for(bench, array)
+    assert bench.one(EFFORT).room_for == "8"
+    one = replace(TRIAL, id="8_1", priority=GUEST)
+    rest = replace(array, tasks_waiting=3, array_tasks="2-4")
+    seen = bench.seen(EFFORT, waiting=(one, rest))
+    assert [job.room_for for job in seen.running] == ["8_1"]
+    bench.look(EFFORT, waiting=(one, rest))
+    assert bench.hands.tried == set()  # its pin is not one that was left
+    bench.elastic.overs.turn()
+    assert bench.elastic.overs.of("7") is not None
+
+
 def test_who_waits_for_room_that_was_not_made_is_a_trial_job_yet(bench: Bench) -> None:
     bench.look(EFFORT, waiting=(TRIAL,))
     bench.listens(EFFORT)
@@ -482,9 +541,6 @@ def test_a_wish_is_withdrawn_once_the_job_is_to_stay_as_it_is(bench: Bench, now:
     bench.elastic.looked(Snapshot(bench.now_s, (), (), running=(now,)), always)
     bench.elastic.overs.turn()
     assert bench.elastic.overs.all() == {}
-
-
-TRIAL = replace(waiting(8, "4"), spec=Spec(Request(job_class=JobClass.TRIAL), own=FOUR))
 
 
 @pytest.mark.parametrize(
@@ -918,7 +974,7 @@ def test_what_was_told_of_an_earlier_job_of_the_same_number_is_forgotten(
     bench.elastic.overs.saved("7", 0, "0.1000.000")
     bench.start()
     bench.now_s = 5000.0
-    other = replace(EFFORT, start_s=5000.0, submit_s=submit_s)
+    other = replace(EFFORT, start_s=EFFORT.start_s if knows else 5000.0, submit_s=submit_s)
     now = bench.one(other)
     assert (now.preempted, bench.elastic.runs.speaks(other)) == (knows, knows)
     bench.elastic.looked(Snapshot(bench.now_s, (), (), running=(other,)), always)

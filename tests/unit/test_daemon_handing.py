@@ -18,6 +18,7 @@ from pliant.batch.snapshot_file import read_job
 from pliant.daemon.handing import (
     AGAIN_S,
     HEARD_S,
+    ONCE_MORE_S,
     QUICK_S,
     SLOW_S,
     STALE_S,
@@ -46,7 +47,7 @@ from pliant.node.core import SILENT_S
 from pliant.node.door import MOST_S, REPORT_S
 from pliant.store import HandOverRow, Store
 from pliant.wire.runs import TAKE_OVER_S
-from prove.fake_slurm import REQUEUE_S, FakeSlurm
+from prove.fake_slurm import REQUEUE_S, FakeSlurm, Record
 from prove.on_slurm import OnSlurm
 from prove.world import GUEST, JOB, NEW, OLD, RIVAL, SPEC
 
@@ -59,6 +60,7 @@ class Bench:
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.back_s, self.room = directory, 0.0, True
+        self.places: Callable[[Wanted], bool] = lambda _wanted: True
         self.ends: list[tuple[str, Outcome]] = []
         self.told: list[str] = []
         self.on(begun())
@@ -77,7 +79,7 @@ class Bench:
             *(self.hands, self.store, self.hands.clock, self._monotonic),
             ended=lambda job, _guest, outcome, _told: self.ends.append((job.id, outcome)),
             changed=self.told.append,
-            has_place=lambda _job, _wanted: self.room,
+            has_place=lambda _job, wanted: self.room and self.places(wanted),
         )
 
     def _monotonic(self) -> float:
@@ -712,6 +714,215 @@ def test_a_program_that_runs_again_after_its_checkpoint_is_not_requeued(
     bench.go_on(5)
     assert _as_it_was(bench)
     assert bench.ends == [("7", Outcome.NOT_SAVED)]
+
+
+def begins_anew(bench: Bench) -> Record:
+    """Hand it over until its next run has begun; return the job as it was before."""
+    was = bench.hands.job
+    bench.begin()
+    bench.save()
+    while bench.hands.job.run == 0 or bench.hands.job.waits:
+        bench.go_on(1)
+    bench.says = ""
+    return was
+
+
+def forgets(bench: Bench, was: Record, **more: Any) -> Job:
+    """Let slurmctld be killed, and know the job as it was before its requeue."""
+    bench.hands.fake.state = bench.hands.fake.state.with_job(replace(was, **more))
+    bench.hands.did.clear()
+    return bench.hands.running()
+
+
+@pytest.mark.parametrize("turns", [4, 100])
+def test_a_requeue_that_a_killed_slurmctld_forgot_is_done_once_more(
+    bench: Bench, turns: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Slurm takes the run before for running, and gives what the next one has to others."""
+    was = begins_anew(bench)
+    bench.go_on(turns)
+    assert (bench.overs.of("7") is None) == (turns == 100)
+    job = forgets(bench, was)
+    if turns == 100:  # of one that is under way the next pliantd does not know that it was told
+        bench.start()
+        bench.overs.resume([ASKED])
+    assert not bench.overs.forgotten(replace(job, restarts=1))
+    assert bench.overs.forgotten(job)
+    assert bench.overs.forgotten(job)  # it says so until it is ended
+    assert caplog.text.count("its requeue has been forgotten") == 1
+    bench.go_on()
+    now = bench.hands.job
+    assert (now.state, now.gpus, now.run, now.killed_s > was.killed_s) == ("RUNNING", 2, 1, True)
+    assert (bench.ends[-1], bench.is_pinned) == (("7", Outcome.DONE), False)
+    assert bench.did.count(Do.REQUEUE) == 1
+    assert not bench.overs.forgotten(bench.hands.running())
+
+
+def test_of_what_was_not_requeued_nothing_is_forgotten(bench: Bench) -> None:
+    assert not bench.overs.forgotten(ASKED)
+    bench.begin()
+    assert not bench.overs.forgotten(ASKED)
+    bench.save()
+    assert not bench.overs.forgotten(ASKED)  # its number is that of the job that submitted it
+    fail(bench)
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.NOT_SAVED)]
+    assert not bench.overs.forgotten(ASKED)
+
+
+@pytest.mark.parametrize("why", ["long ago", "its owner changed it"])
+def test_one_that_may_not_go_back_now_or_would_lose_much_is_left_alone(
+    bench: Bench, why: str
+) -> None:
+    was = begins_anew(bench)
+    if why == "its owner changed it":
+        while not bench.hands.job.waits:
+            bench.hands.fake.sends_back(bench.hands.job)
+            bench.hands.pass_time(2, scheduler=False)
+        bench.hands.fake.told(("update", "jobid=7", "Gres=gpu:3"), by_owner=True)
+    bench.go_on(100)
+    changed = why == "its owner changed it"
+    assert bench.ends == [("7", Outcome.CHANGED if changed else Outcome.DONE)]
+    job = forgets(bench, was)
+    bench.hands.fake.now_s += ONCE_MORE_S if why == "long ago" else 0.0
+    assert not bench.overs.begin(job, Wanted(NEW), NOW_S + 5000, "it fits better")
+    assert not bench.overs.forgotten(job)
+    bench.go_on()
+    assert (bench.did, bench.hands.job.state) == ([], "RUNNING")
+    assert bench.overs.begin(job, Wanted(NEW), NOW_S + 5000, "it fits better")  # it is as others
+
+
+def test_one_that_may_not_go_back_now_does_so_later(bench: Bench) -> None:
+    was = begins_anew(bench)
+    bench.go_on(100)
+    job, bench.room = forgets(bench, was), False
+    assert bench.overs.forgotten(job)
+    bench.go_on()
+    assert (bench.did, bench.hands.job.state) == ([], "RUNNING")
+    bench.room = True
+    assert bench.overs.forgotten(job)
+    bench.go_on()
+    assert (bench.hands.job.state, bench.hands.job.gpus, bench.hands.job.run) == ("RUNNING", 2, 1)
+
+
+def test_one_that_is_under_way_yet_goes_on_as_it_was_decided(bench: Bench) -> None:
+    """Its checkpoint is as old as it is: it does not have all of its time anew."""
+    was = begins_anew(bench)
+    bench.go_on(4)
+    job, over = forgets(bench, was), bench.under_way
+    assert wakes(bench, lambda: bench.overs.forgotten(job))
+    assert bench.under_way == over
+    bench.go_on()
+    assert (bench.hands.job.state, bench.hands.job.gpus, bench.hands.job.run) == ("RUNNING", 2, 1)
+
+
+def test_one_that_0_1_0_made_goes_back_once_more_to_where_it_runs(bench: Bench) -> None:
+    row = bench.store.hand_over(OF_0_1_0)
+    bench.store.saved(row, NOW_S)
+    bench.store.handed_over(row, NOW_S, Outcome.DONE)
+    assert bench.overs.forgotten(ASKED)
+    assert bench.overs.all() == {"7": Wanted(NEW, ASKED.nodes)}
+
+
+def test_a_first_run_whose_requeue_was_not_answered_is_not_taken_for_the_next(bench: Bench) -> None:
+    """Its number may be that of the job that submitted it."""
+    bench.begin()
+    bench.save()
+    bench.hands.clients.away = Unavailable("no answer")
+    bench.go_on(20)
+    bench.hands.clients.away = None
+    assert not bench.overs.forgotten(bench.hands.running())
+
+
+def test_one_for_which_there_is_no_room_any_more_goes_back_as_it_is_known(bench: Bench) -> None:
+    was = begins_anew(bench)
+    bench.go_on(100)
+    job = forgets(bench, was)
+    bench.places = lambda wanted: wanted.shape == job.shape
+    assert bench.overs.forgotten(job)
+    bench.go_on()
+    assert (bench.hands.job.state, bench.hands.job.gpus, bench.hands.job.run) == ("RUNNING", 4, 1)
+
+
+def test_one_that_goes_back_once_more_makes_room_only_for_a_guest_that_is_still_wanted(
+    bench: Bench,
+) -> None:
+    """Nobody else is passed for one that is no trial job any more."""
+    bench.on(begun(guest=True))
+    was = bench.hands.job
+    bench.begin(str(GUEST))
+    bench.save()
+    bench.go_on(100)
+    bench.says = ""
+    bench.hands.fake.end(GUEST)
+    bench.go_on(100)
+    assert bench.ends == [("7", Outcome.DONE)]
+    job = forgets(bench, was)
+    bench.places = lambda wanted: not wanted.guest
+    assert bench.overs.forgotten(job)
+    assert bench.overs.all() == {"7": Wanted(job.shape, job.nodes)}
+    bench.go_on()
+    assert Do.PIN_GUEST not in bench.did
+    assert (bench.hands.job.state, bench.hands.job.gpus, bench.hands.job.run) == ("RUNNING", 4, 1)
+
+
+def test_one_that_goes_back_once_more_is_not_asked_again_to_be_what_slurm_has_refused(
+    bench: Bench,
+) -> None:
+    bench.hands.refuses, bench.hands.for_good = {Do.RESHAPE}, True
+    was = begins_anew(bench)
+    bench.go_on(100)
+    assert bench.ends == [("7", Outcome.REFUSED)]
+    assert bench.overs.forgotten(forgets(bench, was))
+    assert bench.overs.all()["7"].shape == OLD
+    bench.go_on()
+    assert Do.REQUEUE in bench.did
+    assert (bench.hands.job.state, bench.hands.job.gpus, bench.hands.job.run) == ("RUNNING", 4, 1)
+
+
+def test_one_that_goes_back_once_more_goes_to_the_nodes_that_were_chosen(bench: Bench) -> None:
+    wanted = Wanted(NEW, ("n2",))
+    was = bench.hands.job
+    assert bench.overs.begin(bench.asked, wanted, bench.hands.clock() + 60, "it fits better")
+    bench.save()
+    bench.go_on(100)
+    bench.says = ""
+    assert bench.overs.forgotten(forgets(bench, was))
+    assert bench.overs.all() == {"7": wanted}
+    while not bench.hands.fake.state.fenced:
+        bench.overs.turn()
+    assert {*bench.hands.fake.state.fenced["pliant_7"]} == {"n1", "n2"}
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_one_that_its_owner_holds_goes_on_where_it_is(bench: Bench, steps: int) -> None:
+    """Nothing is saved of what it has done since: requeued it would wait, held."""
+    was = begins_anew(bench)
+    bench.go_on(100)
+    assert bench.overs.forgotten(forgets(bench, was))
+    for _ in range(steps):
+        bench.overs.turn()
+    bench.hands.fake.told(("hold", "7"), by_owner=True)
+    bench.go_on()
+    went = Do.REQUEUE in bench.did  # it had been told already
+    assert (went, bench.hands.job.state) == ((steps > 2), "PENDING" if steps > 2 else "RUNNING")
+    assert (bench.overs.of("7"), bench.hands.fence_end_s) == (None, 0.0)
+
+
+def test_what_an_owner_asks_once_it_went_back_once_more_stands(bench: Bench) -> None:
+    """Though it is as half of what it is to become would be, were that made just then."""
+    was = begins_anew(bench)
+    bench.go_on(100)
+    job = forgets(bench, was)
+    assert bench.overs.forgotten(job)
+    while not (bench.hands.job.waits and bench.hands.job.gpus == 2):
+        bench.overs.turn()
+        bench.hands.pass_time(0.1, scheduler=False)
+    bench.overs.turn()
+    bench.hands.fake.told(("update", "jobid=7", "Gres=gpu:4"), by_owner=True)
+    assert bench.overs.forgotten(job)  # a look of before
+    bench.go_on()
+    assert (bench.ends[-1], bench.hands.job.gpus) == (("7", Outcome.CHANGED), 4)
 
 
 def save_later(bench: Bench) -> None:
@@ -1738,7 +1949,47 @@ def test_a_run_whose_time_limit_is_taken_away_has_none_when_it_comes_back(bench:
     active, none = bench.overs._active["7"], Sight(JobState.RUNNING, limit_s=float("inf"))
     over = bench.overs._as_it_ends(active, active.over, none)
     assert (over.end_s, active.job.longest_s) == (0.0, float("inf"))
+    assert (active.job.time_limit_s, active.job.limit_shown_s) == (0, 0)
     assert bench.overs._as_it_ends(active, over, none) is over
+
+
+@pytest.mark.parametrize(("limit_s", "later_s"), [(30 * 60, 90), (60 * 60, 30 * 60)])
+def test_a_run_that_ends_otherwise_by_now_ends_so_when_it_comes_back(
+    bench: Bench, limit_s: int, later_s: int
+) -> None:
+    """Slurm puts its end off where it was suspended, and an administrator gives it more time."""
+    asked = replace(ASKED, time_limit_s=30 * 60, limit_shown_s=30 * 60)
+    end_s = asked.start_s + 30 * 60
+    assert bench.overs.begin(asked, Wanted(NEW, ("n1",), end_s=end_s), NOW_S + 60, "explored")
+    active = bench.overs._active["7"]
+    then = Sight(JobState.RUNNING, limit_s=limit_s, ends_s=end_s + later_s)
+    over = bench.overs._as_it_ends(active, active.over, then)
+    assert over is active.over
+    assert over.end_s == end_s + later_s
+    assert (active.job.time_limit_s, active.job.limit_shown_s) == (30 * 60 + later_s, limit_s)
+
+
+def test_what_its_program_said_meanwhile_is_not_overwritten_by_a_new_time_limit(
+    bench: Bench,
+) -> None:
+    bench.begin()
+    active = bench.overs._active["7"]
+    looked_at = active.over
+    active.over = said = replace(looked_at, saved_s=NOW_S)
+    active.job = job = replace(active.job, time_limit_s=30 * 60, limit_shown_s=30 * 60)
+    another = Sight(JobState.RUNNING, limit_s=60 * 60, ends_s=job.start_s + 60 * 60)
+    assert bench.overs._as_it_ends(active, looked_at, another) is said
+    assert active.job is job
+
+
+def test_a_run_that_ends_as_it_was_to_is_not_noted_anew_at_each_look(bench: Bench) -> None:
+    asked = replace(ASKED, time_limit_s=30 * 60, limit_shown_s=30 * 60)
+    end_s = asked.start_s + 30 * 60
+    assert bench.overs.begin(asked, Wanted(NEW, ("n1",), end_s=end_s), NOW_S + 60, "explored")
+    active = bench.overs._active["7"]
+    same = Sight(JobState.RUNNING, limit_s=30 * 60, ends_s=end_s + 0.5)
+    assert bench.overs._as_it_ends(active, active.over, same) is active.over
+    assert active.over.end_s == end_s
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from slurm_hands import Hands, begun
 
 from fake_door import stays
-from pliant.daemon.handing import HandOvers, Wanted, name_of
+from pliant.daemon.handing import ONCE_MORE_S, HandOvers, Wanted, name_of
 from pliant.daemon.rights import Asker
 from pliant.daemon.run_verbs import RunVerbs
 from pliant.daemon.runs import Runs
@@ -208,6 +208,33 @@ def test_a_run_that_may_not_have_been_seen_yet_is_refused(
     bench.look(replace(JOB, restarts=restarts))
     bench.now_s += 1.0
     assert f"run {run} is not" in bench.refused("run-begin", run=str(run), age=age)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "since_look_s", "told"),
+    [
+        (5.0, 1.0, "run 2 is forgotten"),
+        (5.0, 6.0, "run 2 is not the one"),  # it may not have been seen yet
+        (ONCE_MORE_S, 1.0, "run 2 is not the one"),  # it has worked for long
+    ],
+)
+def test_a_run_that_a_killed_slurmctld_knows_nothing_of_goes_back_while_it_is_young(
+    bench: Bench, age_s: float, since_look_s: float, told: str
+) -> None:
+    job = replace(JOB, restarts=1)
+    bench.look(job)
+    bench.overs.begin(job, Wanted(Shape(1, 2)), 1100.0, "it fits better")
+    name = name_of(bench.overs.of("7") or pytest.fail())
+    assert "run 2 is not" in bench.refused("run-begin", run="2", age="5")
+    bench.say("run-saved", run="1", wish=name)
+    bench.now_s += age_s + 10
+    bench.look(job)
+    bench.now_s += since_look_s
+    assert "run 3 is not" in bench.refused("run-begin", run="3", age=str(age_s))
+    assert "run 2 is not" in bench.refused("run-watch", run="2", age=str(age_s))
+    assert told in bench.refused("run-begin", run="2", age=str(age_s))
+    bench.look(replace(job, restarts=2))
+    assert bench.say("run-begin", run="2", age=str(age_s)).run == 2
 
 
 # What its owner said of checkpoints

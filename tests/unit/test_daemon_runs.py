@@ -95,6 +95,26 @@ def test_the_next_run_is_another_one(bench: Bench) -> None:
     assert [row.run for row in bench.store.runs("7")] == [0, 1]
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_so_is_one_whose_number_is_given_a_second_time(bench: Bench, restarted: bool) -> None:
+    """A slurmctld that was killed has forgotten the first."""
+    bench.now_s = 1010.0
+    bench.runs.heard(JOB, 0, launched=True, step=5, rate=2.5)
+    bench.runs.ended(JOB, 0, 3)
+    if restarted:
+        bench.start()
+    again = replace(JOB, start_s=1100.0, shape=Shape(1, 2))
+    assert (bench.phase(again), bench.runs.speaks(again)) == (Phase.LAUNCHING, False)
+    bench.now_s = 1101.0
+    bench.runs.heard(again, 0)
+    assert (bench.phase(again), bench.runs.speaks(again)) == (Phase.LAUNCHING, True)
+    bench.now_s = 1120.0
+    bench.runs.heard(again, 0, launched=True)
+    (row,) = bench.store.runs("7")
+    assert (row.start_s, row.launched_s, row.shape, row.rate) == (1100.0, 1120.0, "2", 0.0)
+    assert row.code is None
+
+
 def test_a_restart_costs_its_launch_and_its_checkpoint(bench: Bench) -> None:
     assert bench.runs.restart_s(JOB) == 0.0
     bench.now_s = 1012.0

@@ -20,6 +20,7 @@ from pliant.filter import Answer, Inventory, View, filter_submission
 from pliant.grammar import parse, put_token
 from pliant.model import (
     ALL_CORES,
+    ONE_OF_ARRAY,
     Abilities,
     Demand,
     Footprint,
@@ -229,7 +230,7 @@ CLUSTER = Cluster(
 def test_whatever_would_be_frozen_while_it_waits_is_known_here() -> None:
     readers = (requested._unplaced, requested._left, request._odd, requested._constraint)
     source = "".join(inspect.getsource(reader) for reader in readers)
-    words = {requested.ALONE, *re.findall(r'f?"(it(?:s| or its)? [^"]+)"', source)}
+    words = {requested.ALONE, ONE_OF_ARRAY, *re.findall(r'f?"(it(?:s| or its)? [^"]+)"', source)}
     known = {re.sub(r"tmpfs", "{', '.join(others)}", text) for text in FROZEN}
     assert words == known | NORMAL
 

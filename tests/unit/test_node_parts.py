@@ -167,10 +167,14 @@ def test_why_a_job_is_ended_is_said_in_words(row: str, says: str) -> None:
         ("COMPLETING|None|10:00|2|", True),
         ("PENDING|BeginTime|10:00|3|", True),
         ("RUNNING|None|10:00|3|", True),  # elsewhere
+        ("SUSPENDED|None|10:00|2|", False),
+        ("CANCELLED|None|10:00|2|", True),  # it does not come back
+        ("TIMEOUT|TimeLimit|0:00|2|", True),
+        ("NODE_FAIL|None|10:00|2|", False),  # it would lose what it has saved
         ("", False),  # slurmctld does not answer
     ],
 )
-def test_a_run_is_over_once_its_job_waits_or_runs_again(row: str, over: bool) -> None:
+def test_a_run_is_over_once_its_job_waits_or_runs_again_or_has_ended(row: str, over: bool) -> None:
     assert is_over(row, 2) is over
 
 

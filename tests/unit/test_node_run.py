@@ -499,10 +499,8 @@ def test_where_the_requeue_is_refused_the_program_goes_on_in_its_place(job: Job)
     assert "presently disabled): the program goes on here" in err
 
 
-@pytest.mark.parametrize("row", ["PENDING|BeginTime|10:00|1|", "COMPLETING|None|10:00|0|"])
-def test_where_the_job_is_requeued_already_the_program_does_not_go_on(job: Job, row: str) -> None:
-    """It may have begun elsewhere by now: Slurm says `Job is pending execution`."""
-    job.scontrol("echo 'Job is pending execution for job 4711' >&2; exit 1")
+def ends_once_slurm_said(job: Job, row: str) -> None:
+    """Let it save in silence, and be ended once its wrapper has asked Slurm."""
     job.knows("squeue", "sh", "-c", f"echo '{row}'; touch {job.folder / 'asked'}")
     job.pliant = [sys.executable, "-c", HASTY]
     process = saved_in_silence(job)
@@ -510,6 +508,27 @@ def test_where_the_job_is_requeued_already_the_program_does_not_go_on(job: Job, 
     wait_until(lambda: asked() or process.poll() is not None, "Slurm to be asked")
     process.terminate()
     assert ended(process)[:2] == (85, "")
+
+
+@pytest.mark.parametrize("row", ["PENDING|BeginTime|10:00|1|", "COMPLETING|None|10:00|0|"])
+def test_where_the_job_is_requeued_already_the_program_does_not_go_on(job: Job, row: str) -> None:
+    """It may have begun elsewhere by now: Slurm says `Job is pending execution`."""
+    job.scontrol("echo 'Job is pending execution for job 4711' >&2; exit 1")
+    ends_once_slurm_said(job, row)
+
+
+def test_where_slurm_does_not_know_the_job_any_more_the_program_does_not_go_on(job: Job) -> None:
+    """Its slurmstepd was killed and its job cancelled some time ago: another may have its GPUs."""
+    job.scontrol("echo 'Invalid job id specified for job 4711' >&2; exit 1")
+    job.knows("squeue", "sh", "-c", "echo 'slurm_load_jobs error: Invalid job id' >&2; exit 1")
+    job.pliant = [sys.executable, "-c", HASTY]
+    assert ended(saved_in_silence(job))[:2] == (85, "")
+
+
+def test_a_later_run_of_its_job_is_not_sent_back(job: Job) -> None:
+    """Nobody has ended this one: its slurmstepd was killed, say."""
+    ends_once_slurm_said(job, "RUNNING|None|10:00|1|")
+    assert not job.requeues.exists()
 
 
 def test_pliantd_that_is_back_in_time_takes_over(job: Job) -> None:

@@ -19,7 +19,7 @@ from pliant.batch.pbs import Pbs
 from pliant.batch.pbs.fences import Fences
 from pliant.batch.pbs.queries import KICK
 from pliant.errors import Refused, TooLate, Unavailable
-from pliant.filter.pbs.fences import Fence, read_fences
+from pliant.filter.pbs.fences import Fence, fences_text, in_the_way, read_fences
 from pliant.grammar import parse, token_text
 from pliant.handover import (
     FENCE_S,
@@ -671,7 +671,7 @@ def test_a_time_to_begin_of_our_hook_that_has_nearly_come_is_waited_for(site: Re
     under_way.step()
     goes_back(site, queue="debug", Execution_Time="Mon Nov 23 06:22:34 2026")
     site.job("30")["Variable_List"]["PLIANT_BACK"] = f"1:1:{NOW_S + 2:.0f}"
-    assert (under_way.step(1).do, site.said) == (Do.UNFENCE, [KICK])
+    assert (under_way.step(1).do, site.said, fences(site)) == (Do.UNFENCE, [], ())
 
 
 def test_a_time_limit_that_begins_anew_anyway_is_its_owners(site: Recorded) -> None:
@@ -749,13 +749,15 @@ def test_one_that_started_since_is_another_run_whatever_is_counted(
 
 
 def makes_room(site: Recorded) -> Clocked:
-    """A hand-over whose victim is back in the queue, and whose guest waits."""
+    """A hand-over whose victim is back in the queue, and whose guest waits and is let in."""
     under_way = Clocked(site, guest="32")
     under_way.step()
     goes_back(site)
-    assert fences(site)[0].lets == ("32",)
+    assert fences(site)[0].lets == ("30",)
     under_way.step(1)
     site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    assert under_way.step(2).do is Do.PIN_GUEST
+    assert fences(site)[0].lets == ("32",)
     return under_way
 
 
@@ -789,6 +791,70 @@ def test_a_guest_that_is_held_or_gone_keeps_nobody_out(
     assert (done[-1].outcome, fences(site)) == (Outcome.DONE, ())
 
 
+@pytest.mark.parametrize("words", ["1:ncpus=2:ngpus=8", "1:ncpus=2:ngpus=2:host=gn2"])
+def test_a_guest_that_asks_for_more_or_elsewhere_is_let_in_no_more(
+    site: Recorded, words: str
+) -> None:
+    under_way = Clocked(site, guest="32")
+    asks = job(under_way.pbs.observe(), "32")
+    under_way.over = replace(under_way.over, asks=asks)
+    under_way.step()
+    goes_back(site)
+    under_way.step(1)
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    assert under_way.step(2).do is Do.PIN_GUEST
+    site.job("32")["Resource_List"]["select"] = words
+    assert under_way.step(2.1).do is Do.RELEASE_GUEST
+    assert fences(site)[0].lets == ("30",)
+    done = [under_way.step(3 + n / 10) for n in range(4)]
+    assert (done[0].do, done[-1].outcome, fences(site)) == (Do.UNFENCE, Outcome.DONE, ())
+
+
+def test_of_an_array_one_subjob_is_let_in_and_its_victim_goes_on_once_that_runs(
+    site: Recorded,
+) -> None:
+    array = dict(site.job("32"), array="True", array_indices_remaining="3-5", job_state="Q")
+    site.answers["jobs"]["Jobs"]["40[].head"] = array
+    under_way = Clocked(site, guest="40[]")
+    under_way.step()
+    goes_back(site)
+    under_way.step(1)
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    assert under_way.step(2).do is Do.PIN_GUEST
+    let = [in_the_way(fences(site), f"40[{n}].head", "workq", "gn1") is None for n in (3, 4)]
+    assert let == [True, False]
+    assert under_way.step(3).do is Do.UNFENCE
+    array.update(job_state="B", array_indices_remaining="4-5")
+    runs = dict(site.job("32"), job_state="R", exec_vnode="(gn1:ncpus=2:ngpus=2)")
+    site.answers["jobs"]["Jobs"]["40[3].head"] = runs | {"stime": "Mon Nov 23 06:22:36 2026"}
+    assert (under_way.step(4).outcome, fences(site)) == (Outcome.DONE, ())
+
+
+def test_who_asks_for_more_is_not_let_past_the_fence_of_another_job(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    theirs = Fence("31", NOW_S + FENCE_S, ("gn1",), ("31",), ("workq", "debug"))
+    kept = read_fences(fences_text([*fences(site), theirs]))
+    goes_back(site)
+    site.job("30")["Resource_List"]["select"] = "1:ncpus=4:ngpus=4"
+    under_way.step(1)
+    assert site.fences
+    own = [fence for fence in fences(site) if fence.job == "30"]
+    assert in_the_way(kept, "30.head", "workq", "gn1") is None
+    assert in_the_way([*own, theirs], "30.head", "workq", "gn1") is not None
+
+
+def test_a_fence_that_stands_no_more_by_a_clock_that_was_set_back_is_put_up_again(
+    site: Recorded,
+) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    assert not fences(site)[0].stands(NOW_S - 20)
+    assert under_way.step(-20).do is Do.RENEW
+    assert fences(site)[0].stands(NOW_S - 20)
+
+
 def test_a_guest_is_kept_the_room_once_more_where_no_pliantd_opened_its_fence(
     site: Recorded,
 ) -> None:
@@ -800,7 +866,7 @@ def test_a_guest_is_kept_the_room_once_more_where_no_pliantd_opened_its_fence(
 def test_a_pliantd_that_comes_back_finds_its_fences(site: Recorded) -> None:
     makes_room(site)
     again = Clocked(site, guest="32")
-    assert again.pbs.fences() == {"30": NOW_S + FENCE_S}
+    assert again.pbs.fences() == {"30": NOW_S + 2 + FENCE_S}
     assert again.step(3).do is Do.UNFENCE
 
 

@@ -154,6 +154,22 @@ def test_what_the_filter_set_leaves_a_trace(at: Remembers) -> None:
     assert at.counted() == Tally(0.0, "gpu", answered=1, starts=1, molded=1)
 
 
+def test_a_run_of_which_a_killed_slurmctld_knows_nothing_goes_on(at: Remembers) -> None:
+    at.submit("7")
+    at.start("7")
+    at.look()
+    before = at.batch.record("7")
+    at.look(90.0)
+    at.batch.has("7", state="PENDING", run=1, submit_s=at.now_s, start_s=0.0)
+    at.look()
+    at.start("7")
+    at.look()
+    known = at.history("7").runs
+    at.batch.has("7", run=0, submit_s=before.submit_s, start_s=before.start_s)
+    at.look(50.0)
+    assert at.history("7").runs == known
+
+
 def test_a_job_that_has_ended_has_a_history_and_a_why(at: Remembers) -> None:
     at.submit("7", "gpus=2:4", own=FOUR)
     at.look(0.0)

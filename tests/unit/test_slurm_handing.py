@@ -69,23 +69,26 @@ def task(number: int, tasks: str, **said: Any) -> Record:
     [
         (waits(8), "8"),
         (waits(8, **RAN), "8"),
-        (task(8, "2-3,5%4"), "8_[2-3,5]"),  # not 8_4, which its user holds
+        (task(8, "2-3,5%4"), "8_2"),
         (task(8, "5"), "8_5"),
     ],
 )
-def test_of_an_array_only_the_tasks_that_wait_together_are_pinned_and_released(
-    record: Record, name: str
-) -> None:
+def test_of_an_array_one_task_is_pinned_and_released_again(record: Record, name: str) -> None:
+    """Not 8_4 either, which its user holds."""
     hands = handing(record, task(12, "4", priority=0))
     hands.step(Step(Do.PIN_GUEST), OVER, JOB)
-    assert job_of(hands, 8).priority == PINNED + 1
+    priorities = [job.priority for job in hands.fake.state.jobs.values()]
+    assert (priorities.count(PINNED + 1), priorities.count(0)) == (1, 1)
+    guest = hands.scene(OVER, JOB).guest
+    assert (guest.is_waiting, guest.pinned) == (record.waits, True)
     hands.step(Step(Do.RELEASE_GUEST), OVER, JOB)
     assert hands.clients.told == [
         ("update", f"jobid={name}", "Priority=4294967001", NOTED),
         ("release", name),
         ("update", f"jobid={name}", "AdminComment="),
     ]
-    assert (job_of(hands, 8).priority, job_of(hands, 12).priority) == (500, 0)
+    priorities = [job.priority for job in hands.fake.state.jobs.values()]
+    assert {*priorities} == {500, 0}
 
 
 def test_of_a_task_that_has_its_arrays_number_no_other_task_is_told(  # the last one to be split off
@@ -655,6 +658,12 @@ def test_how_fresh_the_slurmds_of_a_job_that_waits_are_is_asked_once(
     scenes = [hands.scene(replace(OVER, guest=""), JOB) for _ in range(2)]
     assert [scene.job.fresh_s for scene in scenes] == [fresh_s, fresh_s]
     assert hands.clients.asked.count(("scontrol", "-o", "show", "node", "n1,n2")) == 1
+
+
+def test_where_nobody_says_so_they_may_have_been_started_just_now() -> None:
+    hands = handing(waits(submit_s=1031.0))
+    hands.clients.refuses = {"node": "slurm_load_node error: Socket timed out"}
+    assert hands.scene(replace(OVER, guest=""), JOB).job.fresh_s == 1031.0
 
 
 @pytest.mark.parametrize(

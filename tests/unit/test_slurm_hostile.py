@@ -137,6 +137,15 @@ def test_a_row_with_any_text_is_a_job_that_is_left_alone_or_a_bad_answer(
             running_job(changed, CLUSTER)
 
 
+@pytest.mark.parametrize(("told", "restarts"), [("2", 2), ("x", 0)])
+def test_of_a_job_that_is_not_understood_the_run_is_known_by_which_its_wrapper_goes(
+    told: str, restarts: int
+) -> None:
+    row = next(row for row in ROWS if not row.waits)
+    job = running_job(_with(row, {"start": "x", "restarts": told}, NEW), CLUSTER)
+    assert (job.restarts, job.frozen != "") == (restarts, True)
+
+
 def record(name: str, allocation: str) -> str:
     return (
         f"scontrol: show job 5\nJobId=5 JobName={name} JobState=RUNNING Reason=None"

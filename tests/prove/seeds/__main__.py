@@ -20,9 +20,10 @@ from prove.seeds.seed import Found, run
 def main() -> int:
     """Run them, and say what was found."""
     parser = argparse.ArgumentParser(prog="make prove-seeds", description=__doc__)
-    parser.add_argument("--seeds", type=_some, default=50, help="how many")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--seeds", type=_some, default=50, help="how many")
+    which.add_argument("--one", type=int, help="this one alone, with its trace")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
-    parser.add_argument("--one", type=int, help="this one alone, with its trace")
     parser.add_argument("--at-once", type=_some, default=os.cpu_count(), help="processes")
     chosen = parser.parse_args()
     if chosen.one is not None:

@@ -13,8 +13,15 @@ from dataclasses import replace
 from random import Random
 
 from pliant.batch.slurm.commands import Answer
-from pliant.handover import FRESH_S, OURS
-from prove.fake_slurm import CLEANING_S, FakeSlurm, Jobs, Record
+from pliant.handover import OURS
+from prove.fake_slurm import (
+    CLEANING_S,
+    KILLED,
+    KILLS_S,
+    FakeSlurm,
+    Jobs,
+    Record,
+)
 from prove.seeds.loops import Time
 
 REMEMBERED_S = 120.0
@@ -36,6 +43,7 @@ class Cluster(FakeSlurm):
         self.changed: Changed = lambda _before, _now: None
         self.passed: Callable[[], None] = lambda: None
         self.slurmds = dict.fromkeys(nodes, time.now_s - 10_000)  # since when each runs
+        self.late_kills = set[int]()  # the jobs whose next start may be met by a kill of before
         self.away_until_s = 0.0  # until when slurmctld does not run
         self._earlier: deque[tuple[float, Jobs]] = deque(maxlen=200)
         self._is_due = False
@@ -120,7 +128,7 @@ class Cluster(FakeSlurm):
         if left_s > 0:
             self._time.after(left_s, self._limit, number, run)
         else:
-            self._ends(job, "TIMEOUT", "0:15")
+            self._ends(job, "TIMEOUT", KILLED)
 
     def _forget(self, number: int) -> None:
         job = self.state.jobs.get(number)
@@ -147,19 +155,24 @@ class Cluster(FakeSlurm):
         self._time.after(self.every_s, self._regularly)
 
     def schedule(self) -> None:
-        self._kill_fresh()
+        self._kill_again()
         super().schedule()
         self.passed()
 
-    def _kill_fresh(self) -> None:
-        """A slurmd that was started while a run ended ends the next one there, too (measured)."""
-        if max(self.slurmds.values()) < self.now_s - 2 * FRESH_S:
+    def _kill_again(self) -> None:
+        """What was to end a run ends the next one there too, if it comes late, or twice.
+
+        As it does beside a slurmd that was started while the run ended (measured).
+        """
+        if not self.late_kills and max(self.slurmds.values()) < self.now_s - 2 * KILLS_S:
             return
         for job in self.starts():
-            again = set(self.state.jobs[job.number].on).intersection(job.on)
-            fresh = any(self.slurmds[node] > job.submit_s - FRESH_S for node in again)
-            if job.run and fresh and self.now_s < job.submit_s + FRESH_S:
-                self.start_fails.setdefault(job.number, "0:15")
+            there = set(self.state.jobs[job.number].on).intersection(job.on)
+            fresh = any(self.slurmds[node] > job.submit_s - KILLS_S for node in there)
+            again = job.run and self.now_s < job.submit_s + KILLS_S
+            if again and (fresh or job.number in self.late_kills):
+                self.start_fails.setdefault(job.number, KILLED)
+            self.late_kills.discard(job.number)
 
     # --- backfill --------------------------------------------------------------------------
 
@@ -230,7 +243,8 @@ class Cluster(FakeSlurm):
     def goes_away(self, for_s: float) -> None:
         """Let slurmctld be killed, forget its last seconds, and be started again.
 
-        What a job's state was, its node tells.
+        What a job's state was, its node tells. That it has begun anew since, on the same nodes, its
+        node does not: that run goes by the name of the one before.
         """
         self.now()
         self.away_until_s = self.now_s + for_s
@@ -241,12 +255,10 @@ class Cluster(FakeSlurm):
         then, jobs = known[0], dict(self.state.jobs)
         for number, before in then.jobs.items():
             now = jobs.get(number)
-            if now is not None and (now.state, now.run, now.on) == (
-                before.state,
-                before.run,
-                before.on,
-            ):
-                jobs[number] = before
+            if now is not None and (now.state, now.on) == (before.state, before.on):
+                is_it = now.run == before.run
+                if is_it or (now.state == "RUNNING" and self._has_room(now, before)):
+                    jobs[number] = before
         fences = {name: end_s for name, end_s in then.fences.items() if end_s > self.now_s}
         fenced = {name: then.fenced[name] for name in fences}
         before_jobs = self.state.jobs
@@ -254,6 +266,11 @@ class Cluster(FakeSlurm):
         for number, job in jobs.items():
             if job is not before_jobs[number]:
                 self.changed(before_jobs[number], job)
+
+    def _has_room(self, now: Record, before: Record) -> bool:
+        """Whether its nodes have room for a job as it was before; else others there are aborted."""
+        more = before.gpus - now.gpus
+        return all(self.state.free(node) >= more for node in now.on)
 
     def writes_back(self) -> list[int]:
         """Let backfill write back the priorities that it saw before ours (before 26.05.3)."""

@@ -29,6 +29,8 @@ BETWEEN: Mapping[str, float] = {"saved": 1, "requeue": 1, "waits": 3, "reshape":
 """The moments between two runs."""
 THEN = frozenset(("owner acts", "start refused", "start killed", "slurmd started again"))
 """What strikes a job between two runs mostly: seldom anything comes in these few seconds."""
+ONLY = {"slurmstepd killed": "saved"}
+"""Of which faults something comes at one moment alone."""
 WAITS_S = 120.0
 """A fault whose moment does not come comes so long after it could have."""
 Strikes = Callable[[int], None]
@@ -73,6 +75,7 @@ class Faults:
             ("start killed", 2, self._kills_start),
             ("owner acts", 5, self._owner),
             ("wrapper killed", 3, self._wrapper),
+            ("slurmstepd killed", 2, self._stepd),
             ("checkpoint goes wrong", 4, self._habit),
             ("clock jumps", 2, self._clock),
             ("disk full", 2, self._fills),
@@ -97,7 +100,7 @@ class Faults:
             self._site.time.at(from_s, self._arms, name, step, trouble)
             return Fault(name, "", float("inf"), 0.0, lambda _number: None)
         between = name in THEN and random.random() < 0.7
-        moment = _drawn(random, BETWEEN if between else MOMENTS)
+        moment = ONLY.get(name) or _drawn(random, BETWEEN if between else MOMENTS)
         delay_s = random.choice((0.0, 0.0, random.uniform(0, 1), random.uniform(0, 8)))
         return Fault(name, moment, from_s, delay_s, strikes)
 
@@ -194,7 +197,7 @@ class Faults:
         self._site.cluster.start_fails[number] = HELD
 
     def _kills_start(self, number: int) -> None:
-        self._site.cluster.start_fails[number] = "0:15"
+        self._site.cluster.late_kills.add(number)
 
     def _owner(self, number: int) -> None:
         self._owners.acts(number)
@@ -203,6 +206,13 @@ class Faults:
         run = self._site.runs.get(number)
         if run is not None and run.wrapper is not None:
             run.loses_its_wrapper()
+
+    def _stepd(self, number: int) -> None:
+        """Of a run that has saved: what one works on that nobody ends is its own matter."""
+        run = self._site.runs.get(number)
+        if run is not None and run.has_saved:
+            run.is_left = True
+            self._site.left.add(number)
 
     def _habit(self, number: int) -> None:
         habits = (Habit.NEVER, Habit.LATE, Habit.LATE, Habit.FAILS)

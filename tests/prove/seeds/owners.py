@@ -140,15 +140,16 @@ class Owners:
                 (f"Priority={lower}", {}),  # which Slurm gives back, once Pliant has pinned it
             )
         )
-        before = self._site.unnoted(number)
+        before, after = self._site.unnoted(number), self._site.becomes(number)
         if self._tells("update", f"jobid={number}", word):
-            as_before = before and said.get("gpus") == parse_shape(before).gpus
+            shapes = [parse_shape(text).gpus for text in (before, after) if text]
+            as_ours = said.get("gpus") in shapes
             spec = find_token(job.comment)
             # one that is on its way back Slurm lets begin two minutes later, whatever was said
             begins_later = job.state == "COMPLETING" and "begin_s" in said
-            if as_before or begins_later or (spec is not None and spec.own is None):
-                # for what pliantd knows, its own command may have come to nothing, or this was
-                # what it asked at its submission, which got no answer
+            if as_ours or begins_later or (spec is not None and spec.own is None):
+                # for what pliantd knows, its own command may have come to nothing, or be done, or
+                # this was what it asked at its submission, which got no answer
                 said = {}
                 self.said.get(number, {}).pop("gpus", None)
             self._note(number, **said)

@@ -65,8 +65,8 @@ class Outside(Protocol):
         self, uid: int, verb: str, fields: Mapping[str, str], timeout_s: float
     ) -> RunAnswer: ...
 
-    def requeue(self, number: int) -> str:
-        """Run scontrol requeue; return what it complains of."""
+    def requeue(self, number: int, run: int) -> str:
+        """Requeue a job from that run of it; return why that failed."""
 
     def exits(self, number: int, code: int) -> None:
         """Let the job's script end."""
@@ -152,12 +152,13 @@ class Run:
         self._time = nodes._time
         self.number, self.run = job.number, job.run
         self.is_over, self.has_saved, self.saved_s = False, False, 0.0
+        self.is_left = False  # its slurmstepd was killed: nobody ends it, nor learns of its end
         self.wrapper: words.State | None = words.State() if work.managed else None
         self.was_managed = work.managed
         self._tasks: list[asyncio.Task[Any]] = []
         self._saving: asyncio.Task[Any] | None = None
         self._who = {"job": str(job.number), "run": str(job.run), "word": f"{job.number}.{job.run}"}
-        self._known, self._reached = "", False
+        self._known, self._reached, self._born_s = "", False, self._time.now_s
         self.program = Program(self._time, work, job.gpus * job.nodes, self._ended)
         self._work = work
         if self.wrapper is not None:
@@ -185,20 +186,26 @@ class Run:
 
     def _alone(self) -> None:
         """Its guardian requeues it, or becomes its wrapper: see pliant.node.alone."""
-        trouble = self._outside.requeue(self.number)
+        trouble = self._outside.requeue(self.number, self.run)
         if not trouble:
             self._outside.happened(f"job {self.number}: its guardian requeues it")
             return
         self._outside.happened(f"job {self.number}: its guardian goes on: {trouble}")
-        self.wrapper, self.has_saved = words.State(), False
+        self.wrapper, self.has_saved, self._reached = words.State(), False, False
         self.program.start()
         self._later(self._watch())
+
+    @property
+    def seems_saved(self) -> bool:
+        """Whether pliantd must take it to have saved and to wait: its guardian was not heard yet."""
+        return self.has_saved or (self.saved_s > 0 and not self._reached)
 
     def _exits(self, code: int) -> None:
         if not self.is_over:
             self.is_over = True
             self._time.after(LAST_S, self._stop)
-            self._outside.exits(self.number, code)
+            if not self.is_left:
+                self._outside.exits(self.number, code)
 
     def _stop(self) -> None:
         for task in self._tasks:
@@ -206,6 +213,8 @@ class Run:
 
     def termed(self) -> None:
         """Slurm ends it: its processes are told to end."""
+        if self.is_left:
+            return
         if self.wrapper is not None:
             self._happens(words.Signalled(self._time.now_s, TERM, reached=self.program.runs))
         if self.program.runs:
@@ -215,6 +224,8 @@ class Run:
 
     def killed(self) -> None:
         """All its processes are gone."""
+        if self.is_left:
+            return
         self.is_over = True
         self.program.kill()
         self._stop()
@@ -287,7 +298,7 @@ class Run:
 
     def _requeues(self) -> None:
         if not self.is_over and self.wrapper is not None:
-            trouble = self._outside.requeue(self.number)
+            trouble = self._outside.requeue(self.number, self.run)
             self._happens(words.Requeued(self._time.now_s, trouble))
 
     # --- what is said: see pliant.node.door ------------------------------------------------
@@ -321,7 +332,8 @@ class Run:
         if begun:
             fields = {**self._who, "known": self._known, **self._progress()}
             return await self._ask("run-watch", fields, WATCH_S + ANSWER_S)
-        begin = {"host": "n", "grace": "", "signal": "", "others": "0", "lost": "0", "age": "1"}
+        age = f"{self._time.now_s - self._born_s:.3f}"
+        begin = {"host": "n", "grace": "", "signal": "", "others": "0", "lost": "0", "age": age}
         return await self._ask("run-begin", {**self._who, **begin}, ANSWER_S)
 
     def _progress(self) -> dict[str, str]:

@@ -15,12 +15,13 @@ from prove.fake_slurm import Record
 
 @dataclass(slots=True)
 class Ran:
-    """A run of a job: what it was, and whether its program had saved when it ended."""
+    """A run of a job; ``was_forgotten``: Slurm took it for the one before until it ended."""
 
     run: int
     gpus: int
     start_s: float
     end_s: float = 0.0
+    was_forgotten: bool = False
 
 
 @dataclass(slots=True)
@@ -31,6 +32,7 @@ class Known:
     submit_s: float
     state: str = ""
     run: int = 0
+    told: int = 0  # the run by which Slurm calls the last one: it may have forgotten that
     runs: list[Ran] = field(default_factory=list)
 
 
@@ -46,13 +48,19 @@ class Records:
     def changed(self, before: Record | None, job: Record) -> None:
         """Follow a job."""
         known = self.jobs.get(job.number)
-        if known is None or before is None or before.state == job.state:
+        if known is None or before is None:
+            return
+        if before.state == job.state:
+            if job.state == "RUNNING" and job.run < before.run:
+                known.runs[-1].was_forgotten = True
             return
         # One that ends for good as it goes back to the queue has the number of its next run.
         ends = job.is_over and before.state == "COMPLETING" and known.runs
         known.state = job.state if job.is_over else ""
-        known.run = known.runs[-1].run if ends else job.run
+        known.run, known.told = known.runs[-1].run if ends else job.run, job.run
         if job.state == "RUNNING":
+            if known.runs and known.runs[-1].run == job.run:  # slurmctld had forgotten that
+                del known.runs[-1]
             known.runs.append(Ran(job.run, job.gpus * job.nodes, job.start_s))
         elif job.state == "FAILED" and before.waits:  # it was killed at its start
             known.runs.append(Ran(job.run, job.gpus * job.nodes, job.start_s, job.end_s))
@@ -92,7 +100,7 @@ class Records:
             found = rows.pop(number, ("nothing", "", 0))
             # of one that is cancelled as it goes back Slurm says the number of its next run, and
             # who has seen nothing of it before cannot tell
-            runs = (known.run, known.run + (known.state == "CANCELLED"))
+            runs = (known.run, min(known.run, known.told), known.run + (known.state == "CANCELLED"))
             if found[:2] != expected[:2] or (known.runs and found[2] not in runs):
                 yield f"job {number}: history says {found}, not {expected}"
         for number in rows:
@@ -109,7 +117,7 @@ class Records:
             for ran in known.runs:
                 found = rows.pop((number, ran.run), None)
                 if found is None:
-                    if ran.end_s - ran.start_s > UNSEEN_S:
+                    if ran.end_s - ran.start_s > UNSEEN_S and not ran.was_forgotten:
                         yield f"job {number}: history knows nothing of {ran}"
                 elif (found[0], found[1]) != (ran.gpus, ran.start_s) or not found[2]:
                     yield f"job {number}: history says {found} of {ran}"
@@ -160,5 +168,5 @@ def _of_requeued(db: sqlite3.Connection, requeued: Collection[tuple[int, int]]) 
         yield f"job {number}: history does not say why its run {run} was ended"
 
 
-UNSEEN_S = 30.0
-"""A run that was shorter may have come and gone between two looks."""
+UNSEEN_S = 75.0
+"""A shorter run may have come and gone between two looks, or while the head node was away."""

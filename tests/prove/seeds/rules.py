@@ -6,9 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pliant.handover import FRESH_S as FRESH_SLURMD_S
 from pliant.handover import HANDED, OURS, Outcome
-from prove.fake_slurm import HELD, Record
+from prove.fake_slurm import HELD, KILLS_S, Record
 from prove.seeds.disk import Disk
 from prove.seeds.owners import Owners
 from prove.seeds.programs import Run
@@ -29,11 +28,15 @@ ASKED_S = 40.0
 """So long before its program saved was a job decided on at most, by what was so then."""
 ON_ITS_WAY_S = 0.1
 """So long lies between pliantd's last look at a job before a command and what that does."""
+HALF_S = 1.0
+"""So long is what an owner asks taken for what Slurm has made in part (docs/promises.md)."""
 NOT_AGAIN = (Outcome.NOT_SAVED, Outcome.RUN_OVER, Outcome.NOT_LAUNCHED)
 """What came of a hand-over of which no start is to follow."""
 OF_JOBS = frozenset(
     ("pin", "pin-guest", "requeue", "reshape", "put back", "release", "note", "mold")
 )
+OF_WORDS = {"Gres": "gpus", "StartTime": "begin_s", "TimeLimit": "limit_min", "Priority": "held"}
+"""Which of what an owner may have said a word of scontrol's overwrites."""
 LENT = ("pliant-priority=", "pliant-nice=", "pliant-memory=")
 """What is noted beside a token as long as it is lent."""
 
@@ -49,6 +52,7 @@ class Place:
     ``saved_s``: when its program saved that has not run since; ``requeued_s``: when pliantd
     requeued it that has not started since; ``had_s``: when it last had a place of its own;
     ``was_lost``: it had one, and lost it so soon that the same hand-over may take it again.
+    ``let``: the least that it asked as it was pinned as a guest, last at ``let_s``.
     """
 
     gave_up: int = 0
@@ -62,6 +66,8 @@ class Place:
     had_s: float = 0.0
     was_lost: bool = False
     is_guest: bool = False
+    let: int = 0
+    let_s: float = 0.0
     makes_room: bool = False
 
 
@@ -73,7 +79,7 @@ class Rules:
         self.wrong: list[str] = []
         self.hand_overs = 0
         self.requeued: set[tuple[int, int]] = set()
-        """The runs that pliantd has ended, by job and number."""
+        """The runs that pliantd has ended, by job and by the number that Slurm knew."""
         self.undisturbed: set[tuple[int, int]] = set()
         """The runs that saved and began again while nothing went wrong, and no owner spoke."""
         self._places: dict[int, Place] = defaultdict(Place)
@@ -105,7 +111,7 @@ class Rules:
         job, place = self._site.cluster.state.jobs[number], self._places[number]
         if "pliant=" not in job.comment:
             self.is_wrong(f"job {number} says nothing to Pliant: {' '.join(argv)}")
-        self._stands(job, argv)
+        self._stands(job, argv, step)
         if step == "requeue":
             self._requeued(job, self._site.runs.get(number))
         elif step == "reshape":
@@ -113,23 +119,37 @@ class Rules:
             there = job.gpus <= place.each and job.nodes <= len(place.on)
             place.fits = place.asked <= place.gave_up and there
         elif step == "pin-guest":
-            place.is_guest = True
+            self._lets(job, place)
             for other in self._places.values():
                 other.makes_room |= other.requeued_s > 0
+
+    def _lets(self, job: Record, place: Place) -> None:
+        """Note a guest: one that is pinned anew is so for the same room, and asks for no more."""
+        asks, now_s = job.gpus * job.nodes, self._site.time.now_s
+        is_anew = place.is_guest and now_s - place.let_s < FRESH_S
+        place.let, place.let_s = min(asks, place.let) if is_anew else asks, now_s
+        place.is_guest = True
 
     def _requeued(self, job: Record, run: Run | None) -> None:
         place = self._places[job.number]
         place.had_s = place.requeued_s = self._site.time.now_s
         if run is not None:
-            self.requeued.add((job.number, run.run))
-            if run.was_managed and not run.has_saved:
+            called = job.run - (job.state != "RUNNING")  # else the requeue did not reach Slurm
+            self.requeued.add((job.number, called))
+            is_forgotten = run.run > called
+            if run.was_managed and not (run.has_saved or is_forgotten):
                 self.is_wrong(f"job {job.number}: its run is ended, which has not saved")
 
-    def _stands(self, job: Record, argv: Sequence[str]) -> None:
+    def _stands(self, job: Record, argv: Sequence[str], step: str) -> None:
         """Whether what its owner said last is so yet."""
         said = self._owners.said.get(job.number, {})
-        if said and self._site.time.now_s - self._owners.spoke_s[job.number] < ON_ITS_WAY_S:
-            said.clear()  # the command was on its way; Slurm has none that looks first
+        ago_s = self._site.time.now_s - self._owners.spoke_s.get(job.number, 0.0)
+        if ago_s < ON_ITS_WAY_S:  # the command was on its way; Slurm has none that looks first
+            words = ("Priority",) if step == "release" else (w.partition("=")[0] for w in argv[3:])
+            for word in words:
+                said.pop(OF_WORDS.get(word, ""), None)
+        if step == "mold" and job.priority in OURS and ago_s < HALF_S:  # it is put back
+            said.pop("gpus", None)  # it may be what was to be: as if half of it had been put back
         is_so = {
             "gpus": job.gpus == said.get("gpus"),
             "begin_s": job.begin_s >= said.get("begin_s", 0.0),
@@ -165,7 +185,7 @@ class Rules:
         before = place.gave_up if place.was_lost else 0
         place.gave_up, place.each, place.fits = job.gpus * job.nodes, job.gpus, True
         place.on, place.most = job.on, max(before, place.gave_up)
-        if run.has_saved:
+        if run.seems_saved:
             place.had_s = place.saved_s = now_s
 
     def _starts(self, job: Record, place: Place) -> None:
@@ -215,9 +235,10 @@ class Rules:
         if not (place.saved_s or place.requeued_s or place.is_guest or recent or again):
             self.is_wrong(f"job {job.number} starts with a pin, and has no place to return to")
         waits = f"pliant_{job.number}" in self._standing()  # for pliantd's next look
-        more = job.gpus * job.nodes > max(place.most, place.asked) and not waits
+        most = place.let if place.is_guest else max(place.most, place.asked)
+        more = job.gpus * job.nodes > most and not waits
         said_s = self._owners.spoke_s.get(job.number, 0.0)
-        if more and not place.is_guest and self._site.time.now_s - said_s > ON_ITS_WAY_S:
+        if more and self._site.time.now_s - said_s > ON_ITS_WAY_S:
             self.is_wrong(f"job {job.number} starts with a pin as more than it had: {job}")
 
     def _starts_again(self, job: Record, place: Place) -> None:
@@ -235,7 +256,7 @@ class Rules:
         """
         outcome = self._site.outcome(job.number)
         left = not self._places[job.number].saved_s or outcome in NOT_AGAIN
-        left |= outcome is not None and job.start_s >= job.submit_s + FRESH_SLURMD_S
+        left |= outcome is not None and job.start_s >= job.submit_s + KILLS_S
         if run is None and (left or self._disk.was_full):  # then what is to follow is not stored
             self._site.excused.add(job.number)  # as Slurm alone would have it
 
@@ -268,6 +289,8 @@ class Rules:
                     yield f"job {job.number} runs with a pin (run {job.run})"
                 elif any(words in job.comment for words in LENT) and job.priority:
                     yield f"job {job.number} runs with what it lent (run {job.run}): {job.comment}"
+                if run.run != job.run and self._is_to_go_back(job, run):
+                    yield f"job {job.number} has begun run {run.run}; Slurm knows run {job.run} alone"
         for name in self._standing():
             number = int(name.removeprefix("pliant_").partition("_")[0])
             known, run = state.jobs.get(number), self._site.runs.get(number)
@@ -279,6 +302,11 @@ class Rules:
                 yield f"{name} stands, and its job's owner lets it begin later"
             elif known.waits and self._site.outcome(number) is not None:
                 yield f"{name} stands, and nothing is under way: {known}"
+
+    def _is_to_go_back(self, job: Record, run: Run) -> bool:
+        """Whether a run of which slurmctld has forgotten all is one that pliantd let begin."""
+        speaks = run.wrapper is not None and self._is_calm(self._site.time.now_s - BACK_S)
+        return speaks and (job.number, job.run) in self.requeued
 
     def settled(self) -> None:
         """Check how all jobs have ended, and that nothing of ours is left at the end."""
@@ -301,7 +329,7 @@ class Rules:
             return
         if state == "FAILED" and (work.doomed or number in self._site.excused):
             return
-        if state == "TIMEOUT" and shorter:
+        if state == "TIMEOUT" and (shorter or number in self._site.left):
             return
         self.is_wrong(f"job {number} has ended: {state}")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pliant.batch.slurm import Slurm
 from pliant.errors import BadConfig, Unavailable
+from pliant.node import slurm
 from pliant.wire import CHALLENGE, HELLO, Message, decode, encode
 from pliant.wire.runs import RunAnswer
 from prove.fake_slurm import Record
@@ -90,6 +91,7 @@ class Site:
         cluster.changed = self._changed
         self.restarts_s: Callable[[], float] = lambda: 2.0
         self.disturbed: Callable[[], None] = lambda: None
+        self.left = set[int]()  # the jobs of which Slurm may not learn that a run has ended
         self.has_aged = False  # whether pliantd was given a store of a while ago
         self.lasting = 0  # faults that last yet
         self._is_over = False
@@ -194,20 +196,33 @@ class Site:
         found = self._last(number)
         return str(found[1]) if found and not found[0] and found[2] is None else ""
 
+    def becomes(self, number: int) -> str:
+        """What a job is to be by the hand-over that is under way; "" without one."""
+        found = self._last(number)
+        return found[3] if found and found[2] is None else ""
+
     def outcome(self, number: int) -> str | None:
         """What came of the last hand-over of a job; None while it is under way, "" without one."""
         found = self._last(number)
         return found[2] if found else ""
 
-    def _last(self, number: int) -> tuple[int, str, str | None] | None:
-        """The last one that is stored: what it was ``made``, what it had before, what came of it."""
+    def _last(self, number: int) -> tuple[int, str, str | None, str] | None:
+        """The last one that is stored: whether it was made, before, what came of it, and after."""
         if self.process is not None and self.process.listens:  # it may keep what no disk takes
             rows = self.process.daemon._cycling.store.handovers(str(number))
-            told = [(row.made, row.before, row.outcome if row.done_s else None) for row in rows]
+            told = [
+                (row.made, row.before, row.outcome if row.done_s else None, row.after)
+                for row in rows
+            ]
             return told[-1] if told else None
-        last = "SELECT made, before, outcome FROM handovers WHERE job = ? ORDER BY id DESC LIMIT 1"
+        last = (
+            "SELECT made, before, outcome, after FROM handovers WHERE job = ?"
+            " ORDER BY id DESC LIMIT 1"
+        )
         with closing(sqlite3.connect(self._state / "pliant.db")) as db:
-            found: tuple[int, str, str | None] | None = db.execute(last, (str(number),)).fetchone()
+            found: tuple[int, str, str | None, str] | None = db.execute(
+                last, (str(number),)
+            ).fetchone()
         return found
 
     @property
@@ -302,10 +317,16 @@ class Site:
             if now.waits:
                 self.moment("waits", now.number)
 
-    def requeue(self, number: int) -> str:
-        """Run scontrol requeue on a job's node; return what it complains of."""
+    def requeue(self, number: int, run: int) -> str:
+        """Requeue a job from its node, as pliant.node.slurm does; return why that failed."""
         if self.time.now_s < self.cluster.away_until_s:
             return "Unable to contact slurm controller (connect failure)"
+        job = self.cluster.state.jobs.get(number)
+        row = f"{job.state}|{job.reason}|1:00|{job.run}|" if job is not None else ""
+        if slurm.is_over(row, run):
+            return ""
+        if job is not None and job.run > run:
+            self.trace.internal.append(f"job {number}: its run {run} sends run {job.run} back")
         try:
             self.cluster.tell("requeue", str(number))
         except Rejected as error:

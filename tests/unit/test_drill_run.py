@@ -1,0 +1,130 @@
+"""What a run of the drill takes for not good (benchmarks/drill)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from benchmarks.drill.fault import Fault
+from benchmarks.drill.field import Admin
+from benchmarks.drill.pbs_field import PbsField
+from benchmarks.drill.run import Seen, run, stands, until_quiet
+from benchmarks.drill.slurm_field import SlurmField
+
+from pliant.daemon.answers import HandOverHistory, HistoryAnswer
+from pliant.handover import GUEST, PINNED, Outcome
+
+NOTHING = Fault("nothing", ("asked",))
+JOB, GUESTS = "1", "2"
+RUNS, WAITS = ("RUNNING", "4294901758"), ("PENDING", "4294901758")
+
+
+class Idle(Admin):
+    """Does nothing."""
+
+    def tend(self) -> Sequence[Mapping[str, str]]:
+        return ()
+
+
+class Still(SlurmField):
+    """A Slurm of which the same is shown for ever: of its jobs, its fences and the hand-over."""
+
+    def __init__(self, jobs: Mapping[str, tuple[str, str]], outcome: str, fences: int = 0) -> None:
+        super().__init__(Path(), job=JOB, guest=GUESTS)
+        self.jobs, self.outcome, self.standing = jobs, outcome, fences
+
+    def show(self, job: str) -> Mapping[str, str]:
+        return dict(zip(("JobState", "Priority"), self.jobs.get(job, ()), strict=False))
+
+    def history(self) -> HistoryAnswer:
+        over = HandOverHistory(1.0, 0, "4", "2", "", "why", outcome=self.outcome)
+        return HistoryAnswer(JOB, "alice", handovers=(over,))
+
+    def fences(self) -> int:
+        return self.standing
+
+    def admin(self, *, hurries: bool = False) -> Admin:  # type: ignore[override]  # the only admin here
+        assert not hurries
+        return Idle()
+
+
+@pytest.mark.parametrize(
+    ("field", "left"),
+    [
+        (Still({JOB: RUNS}, Outcome.DONE, fences=1), (1, 0)),
+        (Still({JOB: WAITS}, Outcome.HELD, fences=1), (1, 0)),
+        (Still({JOB: WAITS}, "", fences=1), (1, 0)),
+        (Still({JOB: ("RUNNING", f"{PINNED}")}, Outcome.DONE), (0, 1)),
+        (Still({JOB: ("PENDING", f"{PINNED}")}, Outcome.CHANGED), (0, 1)),
+        (Still({JOB: WAITS, GUESTS: ("PENDING", f"{GUEST}")}, Outcome.DONE), (0, 1)),
+        (Still({JOB: ("PENDING", f"{PINNED}")}, Outcome.SLOW), (0, 0)),
+        (Still({JOB: RUNS}, Outcome.DONE), (0, 0)),
+    ],
+)
+def test_a_fence_or_a_pin_that_nothing_needs_any_more_is_left(
+    field: Still, left: tuple[int, int]
+) -> None:
+    seen = Seen("asked")
+    until_quiet(field, seen, left_s=0.0)
+    assert (seen.fences, seen.pins) == left
+    assert seen.words == ([f"left for 0 s: {left[0]} fences, {left[1]} pins"] if any(left) else [])
+    assert seen.is_good == (not any(left))
+
+
+@pytest.mark.parametrize(
+    ("field", "shown", "held"),
+    [
+        (SlurmField, {"JobState": "PENDING", "Priority": "0", "Reason": "JobHeldUser"}, True),
+        (SlurmField, {"JobState": "RUNNING", "Priority": "0", "Reason": "None"}, True),
+        (SlurmField, {"JobState": "PENDING", "Priority": "0", "Reason": "JobHeldAdmin"}, False),
+        (SlurmField, {"JobState": "PENDING", "Priority": "7", "Reason": "Resources"}, False),
+        (SlurmField, {}, False),
+        (PbsField, {"JobState": "PENDING", "Hold_Types": "su"}, True),
+        (PbsField, {"JobState": "PENDING", "Hold_Types": "n"}, False),
+    ],
+)
+def test_whether_an_owner_holds_his_job(
+    field: type[SlurmField | PbsField], shown: Mapping[str, str], held: bool
+) -> None:
+    assert field.is_held(shown) is held
+
+
+def test_an_owners_hold_that_somebody_ended_is_not_good() -> None:
+    fault = Fault("user holds", ("asked",), held=True)
+    ended, stood = Seen("asked"), Seen("asked")
+    stands(Still({JOB: WAITS}, Outcome.HELD), fault, ended)
+    stands(Still({JOB: ("RUNNING", "0")}, Outcome.HELD), fault, stood)
+    assert stood.is_good
+    (words,) = ended.words
+    assert words.startswith("its owner's hold does not stand: JobId=None JobState=PENDING ")
+
+
+class Broken(Still):
+    """One in which no run can begin."""
+
+    def __init__(self, why: BaseException) -> None:
+        super().__init__({}, "")
+        self.why = why
+
+    def said(self, _since: int = 0) -> str:
+        return ""
+
+    def begin(self, _place: Path, _ends: str) -> None:
+        raise self.why
+
+
+@pytest.mark.parametrize("error", [StopIteration(), IndexError("no"), KeyError("StartTime")])
+def test_a_run_in_which_the_drill_itself_fails_is_recorded_as_not_good(
+    error: Exception, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran = run(Broken(error), NOTHING, tmp_path, random.Random(1))  # noqa: S311  # no secret
+    assert [seen.words for seen in ran.seen] == [[f"{type(error).__name__}: {error}"]]
+    assert not ran.is_good
+    assert "nothing: this run is not good\nTraceback " in caplog.text
+
+
+def test_a_sitting_ends_at_an_interrupt(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(Broken(KeyboardInterrupt()), NOTHING, tmp_path, random.Random(1))  # noqa: S311  # no secret
