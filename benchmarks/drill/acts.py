@@ -70,14 +70,9 @@ def kill_script(field: Field, *, with_wrapper: bool, for_good: bool = False) -> 
         if for_good or not (field.has_saved() and _is_noted(field)):
             # One that has just begun again may be taken for told a second time.
             field.ends = ("FAILED", "COMPLETED")
-            ends = (
-                GONE,
-                Outcome.RUN_OVER,
-            )  # as its connection ends, or as the batch system shows it
-            field.told = (
-                "its guardian was killed",
-                *(f"job {field.number}: {how}" for how in ends),
-            )
+            ends = (GONE, Outcome.RUN_OVER)  # as its connection shows it, or the batch system
+            words = (f"job {field.number}: {how}" for how in ends)
+            field.told = ("its guardian was killed", *words)
 
 
 def _is_noted(field: Field) -> bool:

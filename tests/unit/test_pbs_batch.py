@@ -142,7 +142,7 @@ def test_jobs_wait_in_pbs_order_for_reasons_that_the_gates_know(site: Recorded) 
         ("38", "BadConstraints", True),  # in the queue of higher priority
         ("32", "Resources", True),
         ("33", "Resources", True),
-        ("34[]", "None", True),
+        ("34[]", "JobArrayTaskLimit", True),
         ("35", "Dependency", False),
         ("36", "JobHeldUser", False),
         ("37", "BeginTime", False),
@@ -242,7 +242,7 @@ def test_where_the_hook_that_sends_jobs_back_is_not_seen_none_is_asked_to_save(
 def test_an_array_is_one_job_and_its_running_ones_are_their_own(site: Recorded) -> None:
     seen = site.pbs().observe()
     array = job(seen, "34[]")
-    assert (array.tasks_waiting, array.array_tasks) == (2, "3-5")  # two at once, of three
+    assert (array.tasks_waiting, array.array_tasks) == (1, "3-5")  # two at once, and two run
     assert job(seen, "34[1]").nodes == ("gn1",)
     site.job("34[]")["array_indices_remaining"] = "-"  # all of it has begun
     assert "34[]" not in {one.id for one in site.pbs().observe().waiting}

@@ -11,11 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slurm_recorded import NONCE, printed, recorded
 
-from pliant.batch.slurm.arrays import FORMAT, Tasks, apart, parse_tasks, ranges
+from pliant.batch.slurm.arrays import (
+    FORMAT,
+    Tasks,
+    apart,
+    of_unknown_limit,
+    parse_tasks,
+    ranges,
+    with_limits,
+)
+from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Answer
-from pliant.batch.slurm.job_rows import parse_jobs
+from pliant.batch.slurm.job_rows import JobRow, parse_jobs
 from pliant.batch.slurm.queries import Queries
+from pliant.batch.slurm.snapshot import snapshot_of
 from pliant.errors import BadAnswer
+from pliant.grammar import parse, parse_shape, token_text
+from pliant.handover import GUEST
+from pliant.model import ARRAY_LIMIT, Spec
 
 ROW = parse_jobs(recorded("22.05", "jobs.txt"), NONCE, (22, 5))[0]
 ARRAY = replace(
@@ -40,6 +53,60 @@ def test_a_task_that_its_owner_changed_or_holds_is_not_the_arrays_to_change() ->
 def test_an_array_that_is_whole_stays_as_squeue_writes_it() -> None:
     assert apart([ARRAY], {"5": Tasks([0, 1, 2, 3], ARRAY.reason)}) == [ARRAY]
     assert apart([ARRAY], {}) == [ARRAY]
+
+
+TRIAL = token_text(Spec(parse("job-class=trial"), parse_shape("1")))
+TASK = replace(ARRAY, job_id="8", array_tasks="4", reason="Resources", admin_comment=TRIAL)
+LAST = replace(TASK, job_id="5", array_tasks="3")
+
+
+def test_the_limit_of_an_array_is_asked_for_where_a_trial_of_its_last_tasks_may_wait_for_it() -> (
+    None
+):
+    shown = replace(LAST, array_tasks="1-3%1")
+    assert of_unknown_limit([LAST, TASK, ROW]) == ["5"]
+    assert of_unknown_limit([replace(LAST, state="RUNNING"), TASK]) == ["5"]
+    assert of_unknown_limit([LAST]) == of_unknown_limit([replace(LAST, array_id="6"), TASK]) == []
+    assert of_unknown_limit([shown, TASK]) == []  # squeue has said it
+    assert of_unknown_limit([replace(row, admin_comment="") for row in (LAST, TASK)]) == []
+    assert of_unknown_limit([replace(row, state="RUNNING") for row in (LAST, TASK)]) == []
+
+
+def test_it_holds_for_all_its_waiting_tasks_and_their_names_stay() -> None:
+    runs = replace(TASK, state="RUNNING")
+    named = [row.key for row in (LAST, TASK)]
+    for rows, said in (([LAST, TASK, runs, ROW], {"5": 2}), ([LAST, TASK, runs, ROW], {"8": 2})):
+        limited = with_limits(rows, said)
+        assert [row.at_once for row in limited] == [2, 2, 0, 0]
+        assert [row.key for row in limited[:2]] == named
+        assert limited[0].is_last_task
+    shown = replace(LAST, array_tasks="1-3%1")
+    assert with_limits([shown, TASK], {}) == [shown, replace(TASK, array_tasks="4%1")]
+
+
+def seen(*rows: JobRow) -> list[tuple[str, str, int]]:
+    """What waits of these: its id, why, and how many of it may start."""
+    waiting = snapshot_of(rows, Cluster((22, 5), {}, {}), {}, 1e10).waiting
+    return [(job.id, job.reason, job.tasks_waiting) for job in waiting]
+
+
+def test_while_a_task_has_its_turn_the_next_of_a_limited_array_waits_for_it() -> None:
+    pinned = replace(TASK, array_tasks="4%1", priority=str(GUEST))
+    last = replace(LAST, array_tasks="3%1")
+    waits = ("5_3", ARRAY_LIMIT, 1)
+    assert seen(pinned, last) == [("5_4", "Resources", 1), waits]
+    assert seen(replace(pinned, state="RUNNING"), last) == [waits]
+    rest = replace(last, array_tasks="1-3%2")
+    assert seen(replace(pinned, array_tasks="4%2"), rest)[1] == ("5", "Resources", 1)
+
+
+def test_of_two_tasks_that_wait_alone_one_is_asked_for_room() -> None:
+    tasks = [replace(row, array_tasks=f"{row.array_tasks}%1") for row in (LAST, TASK)]
+    assert [why for _, why, _ in seen(*tasks)] == ["Resources", ARRAY_LIMIT]
+    held = replace(tasks[0], priority="0", reason="JobHeldUser")
+    assert seen(held, tasks[1])[0] == ("5_4", "Resources", 1)
+    others = [replace(row, admin_comment="") for row in tasks]
+    assert [why for _, why, _ in seen(*others)] == ["Resources", "Resources"]
 
 
 def test_what_is_no_task_is_a_bad_answer() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from slurm_recorded import NONCE, printed, recorded
 
 from pliant.batch.slurm.cluster import Cluster
-from pliant.batch.slurm.details import detail_commands, parse_details
+from pliant.batch.slurm.details import detail_commands, parse_details, parse_throttles
 from pliant.batch.slurm.gres import Gres
 from pliant.batch.slurm.job_rows import (
     NUMBERS,
@@ -91,7 +91,7 @@ PARSERS: list[tuple[str, Callable[[str], object]]] = [
     ("nodes.txt", parse_nodes),
     ("partitions.txt", parse_partitions),
     ("reservations.txt", parse_reservations),
-    ("details.txt", lambda text: parse_details(text, ["289"], {"289": "n1"}, NONCE)),
+    ("details.txt", lambda text: parse_details(text, ["289"], NONCE, {"289": "n1"})),
 ]
 
 
@@ -157,7 +157,7 @@ TRUE = " Nodes=n1 CPU_IDs=0 Mem=100 GRES=shard:3(IDX:2)"
 
 
 def test_a_jobs_place_is_read_from_its_own_record() -> None:
-    told = parse_details(record("x", TRUE), ["5"], {"5": "n1"}, "M")
+    told = parse_details(record("x", TRUE), ["5"], "M", {"5": "n1"})
     assert told == {"5": {"n1": (Gres("shard", "", 3, (2,)),)}}
     assert detail_commands(["5", "7"], "M") == (
         "show job 5\nshow hostnames M0\nshow job 7\nshow hostnames M1\n"
@@ -173,14 +173,21 @@ def test_a_jobs_place_is_read_from_its_own_record() -> None:
     ],
 )
 def test_a_name_that_contradicts_the_record_leaves_the_place_unknown(name: str) -> None:
-    assert parse_details(record(name, TRUE), ["5"], {"5": "n1"}, "M") == {}
+    assert parse_details(record(name, TRUE), ["5"], "M", {"5": "n1"}) == {}
 
 
 def test_a_job_that_is_gone_has_no_place() -> None:
     gone = "scontrol: show job 5\nscontrol: show hostnames M0\nM0\n"
     assert parse_details(
-        gone + record("x", TRUE).replace("M0", "M1"), ["4", "5"], {"4": "n1", "5": "n1"}, "M"
+        gone + record("x", TRUE).replace("M0", "M1"), ["4", "5"], "M", {"4": "n1", "5": "n1"}
     ) == {"5": {"n1": (Gres("shard", "", 3, (2,)),)}}
+
+
+def test_how_many_tasks_may_run_stands_before_all_that_a_user_writes() -> None:
+    says = "scontrol: show job {0}\nJobId={0} ArrayJobId=5 ArrayTaskId=3 {1}JobName={2} \n\nM{3}\n"
+    lie = "JobId=5 ArrayJobId=5 ArrayTaskId=3 ArrayTaskThrottle=9 x"
+    text = says.format(5, "ArrayTaskThrottle=2 ", lie, 0) + says.format(6, "", lie, 1)
+    assert parse_throttles(text, ["5", "6"], "M") == {"5": 2}
 
 
 def test_whatever_bytes_a_job_is_named_by_its_name_is_text_that_can_be_kept() -> None:

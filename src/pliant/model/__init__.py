@@ -5,6 +5,7 @@ Everything here is immutable and compares by value. Units stand in the names: ``
 """
 
 from pliant.model.abilities import EVERYBODY, Abilities
+from pliant.model.arrays import ARRAY_LIMIT, within_array
 from pliant.model.caps import Cap, Caps
 from pliant.model.cluster import Admits, Mode, Node, Partition, Pool, Reservation
 from pliant.model.company import Combination, Company, Speeds, Together
@@ -21,6 +22,7 @@ from pliant.model.trials import TrialCap, TrialCaps
 __all__ = [
     "ALL_CORES",
     "ANYWHERE",
+    "ARRAY_LIMIT",
     "Abilities",
     "Admits",
     "Amounts",
@@ -59,4 +61,5 @@ __all__ = [
     "rests_until_s",
     "shape_text",
     "why_rests",
+    "within_array",
 ]

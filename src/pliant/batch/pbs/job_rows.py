@@ -79,6 +79,11 @@ class JobRow:
         return self.id.endswith("]") and not self.is_array
 
     @property
+    def array(self) -> str:
+        """The number of a subjob's array, or of the array itself."""
+        return self.id.partition("[")[0]
+
+    @property
     def restarts(self) -> int:
         """How often it was restarted."""
         before, back = self.variables.get(RESTARTS, ""), self.variables.get(BACK, "")

@@ -114,11 +114,7 @@ def job_of(row: JobRow, site: Site) -> Job:
         )
     if row.is_array:
         waiting = max(1, tasks_in(row.indices))
-        shaped = replace(
-            shaped,
-            tasks_waiting=min(waiting, row.at_once or waiting),
-            array_tasks=row.indices or "0",
-        )
+        shaped = replace(shaped, tasks_waiting=waiting, array_tasks=row.indices or "0")
     up = queue is not None and queue.up and site.server.scheduling
     eligible = row.state in "QB" and up and not unreal
     return replace(shaped, reason=reason(row), eligible=eligible)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -10,22 +11,29 @@ from pliant.batch.pbs.job_rows import JobRow
 from pliant.batch.pbs.jobs import ABILITIES, job_of, queue_of
 from pliant.batch.pbs.server_rows import QueueRow
 from pliant.batch.pbs.site import Site
-from pliant.model import EVERYBODY, Abilities, Partition, Snapshot
+from pliant.model import EVERYBODY, Abilities, Job, Partition, Snapshot, within_array
 
 
 def snapshot_of(rows: Sequence[JobRow], site: Site, now_s: float) -> Snapshot:
     """Return one look; the tasks of an array that wait are one job."""
     waiting = queue_of(rows, site.queues)
     running = [row for row in rows if not row.waits and row.state in ("R", "E", "S", "U")]
+    begun = Counter(row.array for row in running if row.is_subjob)
     return Snapshot(
         now_s=now_s,
         nodes=site.vnodes.nodes(),
         partitions=tuple(partition_of(row, site) for row in site.queues.values()),
-        waiting=tuple(job_of(row, site) for row in waiting),
+        waiting=tuple(_waiting(row, site, begun[row.array]) for row in waiting),
         running=tuple(job_of(row, site) for row in running),
         reservations=site.reservations,
         abilities=_abilities(site),
     )
+
+
+def _waiting(row: JobRow, site: Site, begun: int) -> Job:
+    """Return a waiting job; ``begun``: the subjobs of its array that run."""
+    job = job_of(row, site)
+    return within_array(job, row.at_once - begun) if row.at_once else job
 
 
 def partition_of(row: QueueRow, site: Site) -> Partition:

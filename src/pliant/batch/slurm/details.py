@@ -1,6 +1,6 @@
-"""Which GPUs a running job sits on: ``scontrol -o -d show job``, asked once for each run.
+"""What only ``scontrol -o -d show job`` tells: which GPUs a running job sits on, an array's limit.
 
-Asked only for jobs whose place matters and cannot be known otherwise, all of them through one
+Asked only for jobs where that matters and cannot be known otherwise, all of them through one
 scontrol that reads its commands from standard input. Between two jobs stands a mark that nobody
 can know, so that no job's text is taken for another's. Within a record its own user can still lie:
 the allocation counts only if it names each node of the job exactly once and nothing else.
@@ -15,6 +15,9 @@ from pliant.batch.slurm.gres import Gres, gres_list
 from pliant.batch.slurm.values import host_list
 from pliant.errors import BadAnswer
 
+_THROTTLE = re.compile(
+    r"^JobId=\d+ ArrayJobId=\d+ ArrayTaskId=\S+ ArrayTaskThrottle=(\d{1,9}) ", re.MULTILINE
+)
 _ALLOCATION = re.compile(r" Nodes=(\S+) CPU_IDs=\S* Mem=\S* GRES=(\S*)")
 
 Allocation = Mapping[str, tuple[Gres, ...]]
@@ -28,19 +31,34 @@ def detail_commands(job_ids: Sequence[str], mark: str) -> str:
 
 
 def parse_details(
-    text: str, job_ids: Sequence[str], nodes: Mapping[str, str], mark: str
+    text: str, job_ids: Sequence[str], mark: str, nodes: Mapping[str, str]
 ) -> dict[str, Allocation]:
     """Read the answer; jobs that are gone or contradict themselves are left out."""
     found: dict[str, Allocation] = {}
+    for job_id, record in _records(text, job_ids, mark):
+        allocation = _allocation(record, set(host_list(nodes[job_id])))
+        if allocation is not None:
+            found[job_id] = allocation
+    return found
+
+
+def parse_throttles(text: str, job_ids: Sequence[str], mark: str) -> dict[str, int]:
+    """Read how many tasks may run at once of the array of each; those without a limit are left out.
+
+    It stands before all that a user writes.
+    """
+    found = ((job_id, _THROTTLE.search(record)) for job_id, record in _records(text, job_ids, mark))
+    return {job_id: int(limit[1]) for job_id, limit in found if limit}
+
+
+def _records(text: str, job_ids: Sequence[str], mark: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands between the marks."""
     rest = text
     for number, job_id in enumerate(job_ids):
         record, between, rest = rest.partition(f"\n{mark}{number}\n")
         if not between:
             raise BadAnswer("scontrol's answer ends in the middle of a job")
-        allocation = _allocation(record, set(host_list(nodes[job_id])))
-        if allocation is not None:
-            found[job_id] = allocation
-    return found
+        yield job_id, record
 
 
 def _allocation(record: str, nodes: set[str]) -> Allocation | None:

@@ -34,6 +34,8 @@ TEXTS = (
     *("Dependency", "ExcNodes", "Licenses", "Name", "admin_comment", "Comment"),
 )
 NONCE = re.compile(r"[A-Z][A-Za-z0-9]{12,64}", re.ASCII)  # a digit first would be a field size
+NO_TASKS = ("N/A", "")
+"""ArrayTaskID of what is no task of an array."""
 _EXCLUDED_FROM = (23, 11)
 _EXCLUSIVE_FROM = (26, 5)
 
@@ -101,7 +103,7 @@ class JobRow:
     @property
     def is_array_record(self) -> bool:
         """Whether it stands for the waiting tasks of an array that were not split off."""
-        return self.waits and self.array_tasks not in ("N/A", "") and self.job_id == self.array_id
+        return self.waits and self.array_tasks not in NO_TASKS and self.job_id == self.array_id
 
     @property
     def tasks(self) -> str:
@@ -117,19 +119,19 @@ class JobRow:
     @property
     def is_split_task(self) -> bool:
         """Whether it is one waiting task of an array with a record of its own."""
-        return self.array_tasks not in ("N/A", "") and not self.is_array_record
+        return self.array_tasks not in NO_TASKS and not self.is_array_record
 
     @property
     def key(self) -> str:
         """The id users know: ``11``, ``27_4``; ``27`` for the waiting record of an array."""
-        if self.array_tasks in ("N/A", "") or (self.is_array_record and not self.is_last_task):
+        if self.array_tasks in NO_TASKS or (self.is_array_record and not self.is_last_task):
             return self.job_id
-        return f"{self.array_id}_{self.array_tasks}"
+        return f"{self.array_id}_{self.tasks}"
 
     @property
     def is_last_task(self) -> bool:
         """Whether the waiting record has come down to one task."""
-        return self.array_tasks.isdecimal()
+        return self.tasks.isdecimal()
 
 
 WAITING = frozenset(("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"))

@@ -44,13 +44,10 @@ def running_job(row: JobRow, cluster: Cluster, allocation: Allocation | None = N
         return _not_understood(row, str(error))
 
 
-def waiting_job(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int = 0) -> Job:
-    """Return a waiting job; one that cannot be understood is left alone.
-
-    ``tasks_running``: tasks of its array that run, of which it may say how many there may be.
-    """
+def waiting_job(row: JobRow, cluster: Cluster, now_s: float) -> Job:
+    """Return a waiting job, or all tasks of an array's record; unread ones are left alone."""
     try:
-        return _waiting(row, cluster, now_s, tasks_running)
+        return _waiting(row, cluster, now_s)
     except BadAnswer as error:
         return _not_understood(row, str(error))
 
@@ -68,7 +65,7 @@ def _number(row: JobRow) -> str:
     return row.job_id if row.job_id != row.key else ""
 
 
-def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) -> Job:
+def _waiting(row: JobRow, cluster: Cluster, now_s: float) -> Job:
     wants = requested(row, cluster)
     partitions = partitions_of(row.partition)
     priority = whole(row.priority)
@@ -93,7 +90,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
         time_min_s=duration_s(row.time_min),
         answered=not noted(row.admin_comment, UNANSWERED),
         owed=owed(row),
-        tasks_waiting=_tasks(row, tasks_running) if row.is_array_record else 1,
+        tasks_waiting=tasks_in(row.tasks) if row.is_array_record else 1,
         array_tasks=row.tasks if row.is_array_record else "",
         features=wants.features,
         nodes_required=wants.nodes_required,
@@ -107,12 +104,6 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float, tasks_running: int) ->
         requeues=_requeues(row),
     )
     return job.but(ordinary=wants.unplaced) if wants.unplaced and job.is_trial else job
-
-
-def _tasks(row: JobRow, tasks_running: int) -> int:
-    """The waiting tasks that may start: with ``%2`` never more than two run at once."""
-    waiting = tasks_in(row.tasks)
-    return max(1, min(waiting, row.at_once - tasks_running)) if row.at_once else waiting
 
 
 def _name(text: str) -> str:

@@ -10,7 +10,12 @@ from dataclasses import replace
 from pliant.batch.slurm import arrays
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.commands import Runs
-from pliant.batch.slurm.details import Allocation, detail_commands, parse_details
+from pliant.batch.slurm.details import (
+    Allocation,
+    detail_commands,
+    parse_details,
+    parse_throttles,
+)
 from pliant.batch.slurm.job_rows import (
     JobRow,
     excluded_format,
@@ -209,16 +214,24 @@ class Queries:
         known = {run: place for run, place in self._places.items() if run in runs}
         unknown = [run for run in runs if run not in known][:DETAILS_AT_ONCE]
         if unknown:
-            mark = _nonce()
             job_ids = [job_id for job_id, _, _ in unknown]
             nodes = {run[0]: runs[run].nodes for run in unknown}
-            answer = self._commands.run(
-                ("scontrol", "-o", "-d"), stdin=detail_commands(job_ids, mark)
-            )
-            found = parse_details(answer.out, job_ids, nodes, mark)
+            found = parse_details(*self._details(job_ids), nodes=nodes)
             known |= {run: found.get(run[0]) for run in unknown}
         self._places = known
         return {run[0]: known.get(run) for run in runs}
+
+    def with_limits(self, rows: Sequence[JobRow]) -> list[JobRow]:
+        """Return all rows, those of arrays with how many of their tasks may run at once."""
+        job_ids = arrays.of_unknown_limit(rows)[:DETAILS_AT_ONCE]
+        found = parse_throttles(*self._details(job_ids)) if job_ids else {}
+        return arrays.with_limits(rows, found)
+
+    def _details(self, job_ids: Sequence[str]) -> tuple[str, Sequence[str], str]:
+        """Return what scontrol says of jobs, for whom it was asked, and the mark between them."""
+        mark = _nonce()
+        asks = detail_commands(job_ids, mark)
+        return self._commands.run(("scontrol", "-o", "-d"), stdin=asks).out, job_ids, mark
 
     def again(self, ids: Iterable[str]) -> dict[str, JobRow]:
         numbers = list(dict.fromkeys(job_id.partition("_")[0] for job_id in ids))

@@ -115,7 +115,7 @@ class Slurm:
             nodes, partitions = pool.submit(ask.nodes), pool.submit(ask.partitions)
             reservations = pool.submit(ask.reservations)
             now_s = self._clock()
-            rows = with_excluded(jobs.result(), excluded.result())
+            rows = ask.with_limits(with_excluded(jobs.result(), excluded.result()))
             cluster = Cluster(
                 site.version,
                 nodes.result(),

@@ -15,7 +15,8 @@ from pliant.batch.slurm.node_rows import NodeRow
 from pliant.batch.slurm.nodes import node_of
 from pliant.batch.slurm.requested import partitions_of
 from pliant.batch.slurm.values import NOTHING, host_list
-from pliant.model import Job, Node, Snapshot
+from pliant.handover import OURS
+from pliant.model import ARRAY_LIMIT, Job, Node, Snapshot, within_array
 
 Places = Mapping[str, Allocation | None]
 """Where running jobs sit, by JobID; None: it was asked and is not known."""
@@ -42,8 +43,7 @@ def snapshot_of(
     """Return the jobs and partitions of one look; nodes and reservations are added to it."""
     running = [row for row in rows if not row.waits]
     preempting = _preempting(running, cluster)
-    tasks = Counter(row.array_id for row in running)
-    waiting = [waiting_job(row, cluster, now_s, tasks[row.array_id]) for row in rows if row.waits]
+    waiting = _waiting(rows, cluster, now_s)
     if preempting:
         waiting = [_at_least_own(job, preempting) for job in waiting]
     return Snapshot(
@@ -53,12 +53,34 @@ def snapshot_of(
             replace(one, preempts=True) if name in preempting else one
             for name, one in cluster.partitions.items()
         ),
-        waiting=tuple(sorted(waiting, key=lambda job: queue_order(job, cluster))),
+        waiting=tuple(waiting),
         running=_running(running, rows, cluster, places),
         abilities=replace(
             cluster.abilities, federated=any(row.origin not in NOTHING for row in rows)
         ),
     )
+
+
+def _waiting(rows: Sequence[JobRow], cluster: Cluster, now_s: float) -> list[Job]:
+    """Return the waiting jobs in Slurm's order, of each array the tasks that may start."""
+    limits = {row.array_id: row.at_once for row in rows if row.waits and row.at_once}
+    begun = Counter(row.array_id for row in rows if not row.waits)
+    found = [(waiting_job(row, cluster, now_s), row) for row in rows if row.waits]
+    found.sort(key=lambda pair: queue_order(pair[0], cluster))
+    return [
+        _of_array(job, limits[row.array_id], row.array_id, begun)
+        if row.array_id in limits and job.eligible
+        else job
+        for job, row in found
+    ]
+
+
+def _of_array(job: Job, limit: int, array: str, begun: Counter[str]) -> Job:
+    """Return tasks of an array of which no more than ``limit`` may run; count those of each."""
+    job = within_array(job, limit - begun[array])
+    if job.is_trial or job.priority in OURS:  # room is kept for them, or may be made
+        begun[array] += job.tasks_waiting
+    return job
 
 
 def _running(
@@ -97,7 +119,7 @@ def _singletons(rows: Iterable[JobRow]) -> dict[tuple[str, str], int]:
 
 def _is_held_by_its_array(row: JobRow) -> bool:
     """Whether no more than so many tasks of its array may run at once (``--array=1-9%2``)."""
-    return row.at_once > 0 or row.reason == "JobArrayTaskLimit"
+    return row.at_once > 0 or row.reason == ARRAY_LIMIT
 
 
 def _preempting(running: Sequence[JobRow], cluster: Cluster) -> frozenset[str]:
