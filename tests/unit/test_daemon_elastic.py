@@ -30,6 +30,7 @@ from pliant.grammar import parse
 from pliant.handover import GIVE_UP_S, GUEST, OURS, PINNED, RETURNS, Do, Outcome
 from pliant.model import (
     ALL_CORES,
+    ARRAY_LIMIT,
     ONE_OF_ARRAY,
     Footprint,
     Job,
@@ -461,6 +462,8 @@ def asked_for(bench: Bench, guest: Job) -> None:
         ({}, True),
         ({"shape": ONE}, True),
         ({"frozen": ONE_OF_ARRAY}, True),
+        ({"reason": "Priority"}, True),
+        ({"reason": ARRAY_LIMIT}, False),  # as many tasks as may of its array run
         ({"shape": Shape(1, 8)}, False),
         ({"time_limit_s": 601}, False),
         ({"nodes_required": ("n1",)}, False),

@@ -52,6 +52,15 @@ def test_one_that_started_is_none_and_so_is_one_of_which_a_task_did() -> None:
     assert one.why(ARRAY, 3001.0)
 
 
+def test_a_task_has_started_where_as_many_as_may_be_run_now() -> None:
+    one = Unserved()
+    array = replace(ARRAY, tasks_waiting=1, array_tasks="2-9")
+    room(one, 1000.0, replace(array, array_tasks="3-9"), job=array)
+    assert one.why(array, 1001.0) == ""
+    room(one, 2000.0, array, job=array)
+    assert one.why(array, 2001.0)
+
+
 def test_one_whose_owner_holds_it_or_lets_it_begin_later_has_not_been_tried() -> None:
     one = Unserved()
     room(one, 1000.0, replace(TRIAL, eligible=False))

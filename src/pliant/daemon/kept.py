@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pliant.handover import GUEST, OURS
-from pliant.model import Job, Snapshot, asks_otherwise
+from pliant.model import ARRAY_LIMIT, Job, Snapshot, asks_otherwise
 
 
 def unwanted(
@@ -21,7 +21,8 @@ def unwanted(
     for job in snapshot.waiting:
         names = {job.id, array_of(job.id)}  # an array's last task
         asks = next((asked[name] for name in names if name in asked), job)
-        if job.eligible and job.is_trial and not asks_otherwise(job, asks):
+        may_start = job.eligible and job.reason != ARRAY_LIMIT
+        if may_start and job.is_trial and not asks_otherwise(job, asks):
             guests |= names
     stay = {job.id for job in snapshot.running if _is_to_stay(job) or not acts_on(job)}
     return lambda job_id, guest: job_id in stay or guest not in guests

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from pliant.daemon.records import tasks_of
 from pliant.model import Job, Snapshot
 
 log = logging.getLogger("pliant.elastic")
@@ -51,9 +52,9 @@ class Unserved:
                 continue
             del self._made_s[guest]
             job, before = waiting.get(guest), self._before.pop(guest, 0)
-            if job is not None and job.eligible and 0 < before <= job.tasks_waiting:
+            if job is not None and job.eligible and 0 < before <= tasks_of(job):
                 self._refused(job, now_s)
-        self._tasks = {job.id: job.tasks_waiting for job in waiting.values()}
+        self._tasks = {job.id: tasks_of(job) for job in waiting.values()}
         self._before = {job: tasks for job, tasks in self._before.items() if job in self._tasks}
 
     def _refused(self, job: Job, now_s: float) -> None:
