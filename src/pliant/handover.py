@@ -456,14 +456,15 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
     forgotten = scene.job.priority not in over.pins
     if forgotten and not over.barred:
         return Step(Do.PIN)
-    if guest.is_waiting and not guest.pinned:
-        return Step(Do.PIN_GUEST)
     if guest.pinned and guest.held:  # what it asks now is more than it was given room for
         return Step(Do.RELEASE_GUEST)
     if scene.awaits and guest.is_waiting:
         fence = None if over.barred else _fenced(scene)
         return fence or _WAIT
-    if scene.fence_end_s and scene.now_s >= begin_s:
+    may_fall = not scene.fence_end_s or scene.now_s >= begin_s
+    if guest.is_waiting and not guest.pinned and may_fall:  # it is before others elsewhere, too
+        return Step(Do.PIN_GUEST)
+    if scene.fence_end_s and may_fall:
         return Step(Do.UNFENCE)
     return _tidy(over, scene, Outcome.DONE) if over.guest and not scene.fence_end_s else _WAIT
 

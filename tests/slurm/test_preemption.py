@@ -81,7 +81,7 @@ def test_a_trial_takes_the_room_of_a_best_effort_job_which_goes_on_after_it(
     wait_for_state(small, "RUNNING")
     wait_until(lambda: int(show(small)["Priority"]) < 4_294_901_760, "its place to be its own")
     history = ask(clean, a.HistoryAnswer, "history", job=str(small))
-    assert [(row.guest, row.outcome) for row in history.handovers] == [(f"job {trials}", "done")]
+    assert [(row.guest, row.outcome) for row in history.handovers] == [(f"job {trial}", "done")]
     wait_for_state(rigid, "PENDING")  # it never came before
 
 
@@ -105,7 +105,28 @@ def test_of_an_array_one_task_has_the_room_that_was_made_for_it(
     shown = clean.run(["squeue", "-h", "-r", "-t", "PENDING", "-j", str(trials), "-o", "%Q"]).stdout
     assert [int(priority) < 4_294_901_760 for priority in shown.split()] == [True] * 3
     history = ask(clean, a.HistoryAnswer, "history", job=str(victim))
-    assert [row.guest for row in history.handovers] == [f"job {trials}"]
+    assert [row.guest for row in history.handovers] == [f"job {trials}_1"]
+
+
+def test_each_task_of_an_array_has_room_of_its_own(
+    clean: Sandbox,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    counts: Callable[[int], int],
+) -> None:
+    wait_for_state(
+        submit("--nodelist=n2", "--gres=gpu:4", "--time=10", script=LONG, user=None), "RUNNING"
+    )
+    smaller = [counts(1) for _ in range(4)]
+    for job in smaller:
+        wait_until(partial(is_mature, clean, job), f"job {job} to be mature")
+    trials = submit("--array=1-2", "--gres=gpu:1", TRIAL, "--time=2", script=LONG, user=BOB)
+    for task in (1, 2):
+        wait_for_state(f"{trials}_{task}", "RUNNING")
+    let_cycles_pass(clean, 5)
+    ends = [ask(clean, a.HistoryAnswer, "history", job=str(job)).handovers for job in smaller]
+    guests = sorted(row.guest for rows in ends for row in rows)
+    assert guests == [f"job {trials}_1", f"job {trials}_2"]
 
 
 SLOWLY = """

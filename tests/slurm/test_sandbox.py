@@ -22,6 +22,7 @@ from limits import HANG_S
 from pliant.errors import BadInput, Unavailable
 from pliant.sandbox import Options, Sandbox
 from pliant.sandbox.layout import Layout, base_directory
+from pliant.sandbox.processes import find
 from pliant.sandbox.record import claim
 
 pytestmark = pytest.mark.slurm
@@ -243,6 +244,22 @@ def test_an_up_that_is_cut_short_is_no_hindrance(
     Sandbox(name).down()
     assert traces(name) == []
     Sandbox(name, SMALL).up()
+
+
+def test_what_makes_the_database_is_known_and_ends_with_the_sandbox(name: str) -> None:
+    script = str(Path(sys.executable).with_name("pliant"))
+    layout = Sandbox(name).layout
+    with subprocess.Popen(
+        [script, "sandbox", "up", "--name", name, "--accounting", "--mode", "none"],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    ) as half:
+        wait_until(
+            lambda: "mariadb-install-db" in {one.part for one in find(layout)}, "the database"
+        )
+        half.kill()
+    Sandbox(name).down()
+    assert traces(name) == []
 
 
 @pytest.mark.usefixtures("_interrupts")

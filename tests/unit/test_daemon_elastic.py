@@ -465,6 +465,12 @@ def asked_for(bench: Bench, guest: Job) -> None:
         ({"reason": "Priority"}, True),
         ({"reason": ARRAY_LIMIT}, False),  # as many tasks as may of its array run
         ({"shape": Shape(1, 8)}, False),
+        ({"shape": Shape(2, 1)}, False),
+        ({"shape": replace(Shape(1, 2), gpu_type="h100")}, False),
+        ({"spec": Spec(Request(job_class=JobClass.BEST_EFFORT))}, False),
+        ({"licenses": "matlab:1"}, False),
+        ({"footprint": Footprint(mem_per_node_mib=900)}, True),
+        ({"footprint": Footprint()}, False),  # all memory of a node
         ({"time_limit_s": 601}, False),
         ({"nodes_required": ("n1",)}, False),
         ({"frozen": "its owner or another tool has changed it: 3 CPUs"}, False),
@@ -473,7 +479,7 @@ def asked_for(bench: Bench, guest: Job) -> None:
 def test_no_room_is_made_for_a_trial_job_that_asks_for_more_meanwhile(
     bench: Bench, now: dict[str, object], is_wanted: bool
 ) -> None:
-    guest = replace(TRIAL, time_limit_s=600)
+    guest = replace(TRIAL, time_limit_s=600, footprint=Footprint(mem_per_node_mib=1000))
     asked_for(bench, guest)
     bench.look(EFFORT, waiting=(replace(guest, **now),))  # type: ignore[arg-type]  # as parametrized
     assert bench.stays() is not is_wanted
@@ -495,15 +501,18 @@ def test_what_a_guest_asked_when_room_was_decided_on_is_known_to_the_next_pliant
 def test_of_an_array_the_task_that_is_pinned_is_the_guest(bench: Bench) -> None:
     array = replace(TRIAL, tasks_waiting=4, array_tasks="1-4")
     asked_for(bench, array)
-    assert bench.one(EFFORT).room_for == "8"
     one = replace(TRIAL, id="8_1", priority=GUEST)
     rest = replace(array, tasks_waiting=3, array_tasks="2-4")
-    seen = bench.seen(EFFORT, waiting=(one, rest))
-    assert [job.room_for for job in seen.running] == ["8_1"]
+    for now in ((array,), (one, rest)):
+        seen = bench.seen(EFFORT, waiting=now)
+        assert [job.room_for for job in seen.running] == ["8_1"]
+        assert [(job.id, job.tasks_waiting) for job in seen.waiting] == [("8_1", 1), ("8", 3)]
     bench.look(EFFORT, waiting=(one, rest))
     assert bench.hands.tried == set()  # its pin is not one that was left
     bench.elastic.overs.turn()
     assert bench.elastic.overs.of("7") is not None
+    bench.look(EFFORT, waiting=(rest,))  # it has started, by itself say
+    assert bench.stays()
 
 
 def test_who_waits_for_room_that_was_not_made_is_a_trial_job_yet(bench: Bench) -> None:
@@ -550,7 +559,7 @@ def test_a_wish_is_withdrawn_once_the_job_is_to_stay_as_it_is(bench: Bench, now:
     ("guests", "stands"),
     [
         ((TRIAL,), True),
-        ((replace(TRIAL, id="8_5"),), True),  # the last task of the array that it is
+        ((replace(TRIAL, id="8_5"),), False),
         ((replace(TRIAL, id="9"),), False),  # it was cancelled, or has found room elsewhere
         ((replace(TRIAL, eligible=False),), False),  # its user holds it
         ((replace(TRIAL, ordinary="beyond its cap"),), False),  # made longer since

@@ -162,9 +162,11 @@ def test_of_several_that_make_room_each_is_told_how_far_the_others_are(bench: Be
         fence_end_s: float = 0.0,
         *,
         suspended: bool = False,
+        again: bool = False,
     ) -> Scene:
         active = bench.overs._active[job]
-        scene = Scene(now_s, Sight(state, suspended=suspended), fence_end_s=fence_end_s)
+        sight = Sight(state, run=active.over.run + again, suspended=suspended)
+        scene = Scene(now_s, sight, fence_end_s=fence_end_s)
         return bench.overs._in_company(active, scene)
 
     bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
@@ -173,6 +175,8 @@ def test_of_several_that_make_room_each_is_told_how_far_the_others_are(bench: Be
     assert (first.awaits, first.room_s) == (True, 1000.0)  # 9 was not looked at yet
     assert seen("9", 1010.0, runs).awaits is False
     seen("9", 1015.0, runs, suspended=True)  # nobody knows until when
+    assert seen("7", 1016.0, waits).awaits is False
+    seen("9", 1016.0, runs, again=True)  # it has left, and has come back
     assert seen("7", 1016.0, waits).awaits is False
     seen("9", 1017.0, runs)
     assert seen("9", 1018.0, waits).room_s == 1017.0  # when it ran last

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from pliant.daemon.unserved import FIRST_S, MOST_S, Unserved
 from pliant.model import Job, JobClass, JobState, Request, Shape, Snapshot, Spec
 
@@ -15,7 +17,6 @@ TRIAL = Job(
     spec=Spec(Request(job_class=JobClass.TRIAL)),
     time_limit_s=600,
 )
-ARRAY = replace(TRIAL, id="12[]", tasks_waiting=3)
 
 
 def look(one: Unserved, now_s: float, *waiting: Job, still: tuple[str, ...] = ()) -> None:
@@ -42,23 +43,21 @@ def test_one_that_did_not_start_is_ordinary_each_time_for_twice_as_long() -> Non
     assert one.why(TRIAL, now_s + MOST_S) == ""
 
 
-def test_one_that_started_is_none_and_so_is_one_of_which_a_task_did() -> None:
+def test_one_that_started_is_none() -> None:
     one = Unserved()
     room(one, 1000.0)
     assert one.why(TRIAL, 1001.0) == ""
-    room(one, 2000.0, replace(ARRAY, tasks_waiting=2), job=ARRAY)
-    assert one.why(ARRAY, 2001.0) == ""
-    room(one, 3000.0, ARRAY, job=ARRAY)
-    assert one.why(ARRAY, 3001.0)
 
 
-def test_a_task_has_started_where_as_many_as_may_be_run_now() -> None:
-    one = Unserved()
-    array = replace(ARRAY, tasks_waiting=1, array_tasks="2-9")
-    room(one, 1000.0, replace(array, array_tasks="3-9"), job=array)
-    assert one.why(array, 1001.0) == ""
-    room(one, 2000.0, array, job=array)
-    assert one.why(array, 2001.0)
+@pytest.mark.parametrize(("array", "name"), [("12[]", "12[4]"), ("12", "12_4")])
+def test_what_a_task_could_not_have_no_other_one_of_its_array_gets(array: str, name: str) -> None:
+    one, rest = Unserved(), replace(TRIAL, id=array, tasks_waiting=3)
+    task = replace(TRIAL, id=name)
+    room(one, 2000.0, rest, job=task)
+    assert one.why(rest, 2001.0) == ""
+    room(one, 3000.0, task, rest, job=task)
+    assert one.why(rest, 3001.0) == one.why(task, 3001.0) != ""
+    assert one.why(replace(TRIAL, id="13"), 3001.0) == ""
 
 
 def test_one_whose_owner_holds_it_or_lets_it_begin_later_has_not_been_tried() -> None:

@@ -815,7 +815,7 @@ def test_of_an_array_one_subjob_is_let_in_and_its_victim_goes_on_once_that_runs(
 ) -> None:
     array = dict(site.job("32"), array="True", array_indices_remaining="3-5", job_state="Q")
     site.answers["jobs"]["Jobs"]["40[].head"] = array
-    under_way = Clocked(site, guest="40[]")
+    under_way = Clocked(site, guest="40[3]")
     under_way.step()
     goes_back(site)
     under_way.step(1)

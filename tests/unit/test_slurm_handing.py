@@ -75,13 +75,15 @@ def task(number: int, tasks: str, **said: Any) -> Record:
 )
 def test_of_an_array_one_task_is_pinned_and_released_again(record: Record, name: str) -> None:
     """Not 8_4 either, which its user holds."""
-    hands = handing(record, task(12, "4", priority=0))
-    hands.step(Step(Do.PIN_GUEST), OVER, JOB)
+    hands, over = handing(record, task(12, "4", priority=0)), replace(OVER, guest=name)
+    with pytest.raises(Refused):  # there is nothing that it could be released of
+        hands.step(Step(Do.RELEASE_GUEST), over, JOB)
+    hands.step(Step(Do.PIN_GUEST), over, JOB)
     priorities = [job.priority for job in hands.fake.state.jobs.values()]
     assert (priorities.count(PINNED + 1), priorities.count(0)) == (1, 1)
-    guest = hands.scene(OVER, JOB).guest
+    guest = hands.scene(over, JOB).guest
     assert (guest.is_waiting, guest.pinned) == (record.waits, True)
-    hands.step(Step(Do.RELEASE_GUEST), OVER, JOB)
+    hands.step(Step(Do.RELEASE_GUEST), over, JOB)
     assert hands.clients.told == [
         ("update", f"jobid={name}", "Priority=4294967001", NOTED),
         ("release", name),
@@ -135,39 +137,37 @@ SENT_BACK = (("ArrayJobID", "8"), ("ArrayTaskID", "1"), ("StartTime", "1040"))
 
 
 @pytest.mark.parametrize(
-    ("records", "state"),
+    ("name", "records", "state"),
     [
-        ([task(8, "2-3")], JobState.WAITING),
-        ([task(8, "2-3"), task(11, "1", **RAN)], JobState.RUNNING),
-        ([task(8, "3"), task(11, "1", **RAN)], JobState.RUNNING),
-        ([task(8, "3"), task(11, "1", run=1, **RAN)], JobState.RUNNING),  # again
-        # that one ran before
-        ([task(8, "2-3"), task(11, "1", state="RUNNING", start_s=600.0)], JobState.WAITING),
+        ("8_1", [task(8, "1-3")], JobState.WAITING),
+        ("8_1", [task(8, "1-3", priority=0)], None),
+        ("8_1", [task(8, "1")], JobState.WAITING),
+        ("8_1", [task(8, "2-3")], None),
+        ("8_1", [task(8, "2")], None),
+        ("8_1", [task(8, "2-3"), task(11, "1", **RAN)], JobState.RUNNING),
+        ("8_1", [task(8, "2-3"), task(11, "1", run=1, **RAN)], JobState.RUNNING),  # again
+        ("8_2", [task(8, "2-3"), task(11, "1", **RAN)], JobState.WAITING),  # that is another one
+        ("8", [task(8, "1-3")], None),  # an array is no guest
         # so squeue says when it expects it to run
-        ([waits(8, (*ARRAY, ("StartTime", "2000")))], JobState.WAITING),
-        ([task(8, "2-3"), waits(7, **RAN)], JobState.WAITING),
-        ([task(8, "2-3", priority=0), task(11, "1", **RAN)], None),
-        ([task(11, "1", **RAN)], None),
-        ([waits(7, **RAN)], None),
-        ([waits(8)], JobState.WAITING),
-        ([waits(8, priority=0, reason="BadConstraints")], None),  # it would never take the room
-        ([waits(8, begin_s=NOW_S + 60)], None),  # nor would this one, yet
-        ([waits(8, dependency="afterok:3(unfulfilled)")], None),
+        ("8_2", [waits(8, (*ARRAY, ("StartTime", "2000")))], JobState.WAITING),
+        ("8", [waits(7, **RAN)], None),
+        ("8", [waits(8)], JobState.WAITING),
+        ("8", [waits(8, priority=0, reason="BadConstraints")], None),  # it never takes the room
+        ("8", [waits(8, begin_s=NOW_S + 60)], None),  # nor would this one, yet
+        ("8", [waits(8, dependency="afterok:3(unfulfilled)")], None),
         # it was sent back, and shows as the start of its next run the time of the look
+        ("8_1", [task(8, "2-3"), waits(11, SENT_BACK, state="COMPLETING", run=1)], JobState.ENDING),
         (
-            [task(8, "2-3"), waits(11, SENT_BACK, state="COMPLETING", run=1)],
-            JobState.WAITING,
-        ),
-        (
+            "8_1",
             [task(8, "2-3"), task(11, "1", state="COMPLETING", final="COMPLETED", start_s=1035.0)],
             JobState.RUNNING,
         ),
     ],
 )
-def test_an_array_has_the_room_that_was_made_for_it_once_one_of_its_tasks_runs(
-    records: list[Record], state: JobState | None
+def test_a_guest_is_one_job_and_of_an_array_one_task(
+    name: str, records: list[Record], state: JobState | None
 ) -> None:
-    guest = handing(*records).scene(OVER, JOB).guest
+    guest = handing(*records).scene(replace(OVER, guest=name), JOB).guest
     assert guest is not None
     assert (None if guest.held else guest.state) == state
 

@@ -15,8 +15,9 @@ from dataclasses import replace
 from pliant.batch import FENCE
 from pliant.daemon.beats import Beats
 from pliant.daemon.changes import Changes
+from pliant.daemon.guests import apart
 from pliant.daemon.handing import HandOvers, Hands, Wanted
-from pliant.daemon.kept import Outgrown, as_one, unwanted
+from pliant.daemon.kept import Outgrown, unwanted
 from pliant.daemon.places import Places
 from pliant.daemon.runs import Runs
 from pliant.daemon.stalled import Stalled
@@ -106,16 +107,11 @@ class Elastic:
     def known(self, snapshot: Snapshot) -> Snapshot:
         """Return what was seen, with what is known of jobs that change."""
         self._meet(snapshot)
-        under_way = self._under_way(snapshot)
+        under_way = self.overs.all()
+        snapshot = apart(snapshot, {wanted.guest for wanted in under_way.values()})
         running = tuple([self._running(job, under_way.get(job.id)) for job in snapshot.running])
         waiting = tuple([self._waiting(job, under_way.get(job.id)) for job in snapshot.waiting])
         return replace(snapshot, running=running, waiting=waiting)
-
-    def _under_way(self, snapshot: Snapshot) -> Mapping[str, Wanted]:
-        """What jobs are to become, with the one task of an array that is the guest, once it is."""
-        under_way = self.overs.all()
-        ids = as_one(snapshot, {wanted.guest for wanted in under_way.values()})
-        return {job: replace(to, guest=ids[to.guest]) for job, to in under_way.items()}
 
     def _meet(self, snapshot: Snapshot) -> None:
         """Forget what was told of earlier jobs of the same numbers, which come again."""
@@ -231,8 +227,8 @@ class Elastic:
         self._changes.forget(there)
         under_way = self.overs.all()
         guests = {wanted.guest for wanted in under_way.values()}
+        snapshot = apart(snapshot, guests | self._unserved.expected)
         self._unserved.looked(snapshot, guests)
-        guests |= {*as_one(snapshot, guests).values()}
         asked = {wanted.guest: wanted.asks for wanted in under_way.values() if wanted.asks}
         self._unwanted = unwanted(snapshot, acts_on, asked)
         for job in snapshot.running:
@@ -330,11 +326,12 @@ class Elastic:
     def begin(self, plan: Plan, acts_on: Callable[[Job], bool]) -> Iterator[Decision]:
         """Ask for what a plan says of running jobs; yield what was begun."""
         now_s = self._clock()
+        guests = {who: self._places.guest(who) for who in {one.room_for for one in plan.preempts}}
         for preempt in plan.preempts:
-            job = preempt.job
+            job, asks = preempt.job, guests[preempt.room_for]
             if acts_on(job):
-                guest = preempt.room_for
-                wanted = Wanted(job.shape, job.nodes, guest, asks=self._places.waits(guest))
+                guest = asks.id if asks is not None else preempt.room_for
+                wanted = Wanted(job.shape, job.nodes, guest, asks=asks)
                 if self._began(job, wanted, now_s, preempt.reason):
                     words = f"makes room for job {guest}: {preempt.reason}"
                     yield Decision(now_s, job.id, "preempt", shape_text(job.shape), words)

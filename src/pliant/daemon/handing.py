@@ -562,7 +562,8 @@ class HandOvers:
         if not guest:
             return scene
         stands_still = scene.job.suspended  # for as long as whoever stopped it likes
-        active.holds = scene.job.state is not JobState.WAITING and not stands_still
+        has_left = scene.job.state is JobState.WAITING or scene.job.run > active.over.run
+        active.holds = not has_left and not stands_still
         if active.holds or scene.fence_end_s or not active.room_s:
             active.room_s = now_s
         with self._lock:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from pliant.handover import GUEST, OURS
+from pliant.daemon.guests import apart
+from pliant.handover import OURS
 from pliant.model import ARRAY_LIMIT, Job, Snapshot, asks_otherwise
 
 
@@ -17,26 +18,15 @@ def unwanted(
     It is asked with both their ids; "" where there is no guest. ``asked``: those for whom room is
     being made, as they waited when that was decided.
     """
-    guests = {""}
-    for job in snapshot.waiting:
-        names = {job.id, array_of(job.id)}  # an array's last task
-        asks = next((asked[name] for name in names if name in asked), job)
-        may_start = job.eligible and job.reason != ARRAY_LIMIT
-        if may_start and job.is_trial and not asks_otherwise(job, asks):
-            guests |= names
+
+    def has_need(guest: str) -> bool:
+        job = next((one for one in apart(snapshot, (guest,)).waiting if one.id == guest), None)
+        if job is None or not job.eligible or job.reason == ARRAY_LIMIT:
+            return False
+        return job.is_trial and not asks_otherwise(job, asked.get(guest, job))
+
     stay = {job.id for job in snapshot.running if _is_to_stay(job) or not acts_on(job)}
-    return lambda job_id, guest: job_id in stay or guest not in guests
-
-
-def array_of(job_id: str) -> str:
-    """Return the id of the array whose task a job is; its own where it is none."""
-    return job_id.partition("_")[0]
-
-
-def as_one(snapshot: Snapshot, guests: Iterable[str]) -> Mapping[str, str]:
-    """Return the id of each guest: of an array that of its task that is pinned, once one is."""
-    pinned = {array_of(job.id): job.id for job in snapshot.waiting if job.priority == GUEST}
-    return {guest: pinned.get(guest, guest) for guest in guests}
+    return lambda job_id, guest: job_id in stay or (guest != "" and not has_need(guest))
 
 
 def _is_to_stay(job: Job) -> bool:

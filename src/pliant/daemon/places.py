@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pliant.batch import FENCE
 from pliant.cycle import caps_of, could_start, has_room
+from pliant.daemon.guests import apart, first_task
 from pliant.daemon.handing import Wanted
 from pliant.model import Caps, Job, Shape, Snapshot
 from pliant.placement import Tiers, is_open
@@ -27,10 +28,21 @@ class Places:
         """Note what a cycle saw and decided: who asks after it is given no more than it leaves."""
         self._decided, self._tiers, self._caps = (snapshot, plan), Tiers(snapshot), None
 
-    def waits(self, job_id: str) -> Job | None:
-        """Return a job as it waited then; None where it did not."""
-        waiting = self._decided[0].waiting if self._decided is not None else ()
-        return next((job for job in waiting if job.id == job_id), None)
+    def guest(self, job_id: str) -> Job | None:
+        """Return who is to have the room made for a job, as it waited then; None: it did not.
+
+        Of an array it is a task, which is reckoned with as a job of its own from then on.
+        """
+        if self._decided is None:
+            return None
+        snapshot, plan = self._decided
+        job = next((job for job in snapshot.waiting if job.id == job_id), None)
+        if job is None:
+            return None
+        guest = first_task(job)
+        if guest is not job:
+            self.decided(apart(snapshot, (guest.id,)), plan)
+        return guest
 
     def has_room(self, job: Job, wanted: Wanted) -> bool:
         """Return whether a running job could become that now, as far as the last cycle knows.

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pliant.daemon.records import tasks_of
+from pliant.daemon.records import array_of
 from pliant.model import Job, Snapshot
 
 log = logging.getLogger("pliant.elastic")
@@ -21,25 +21,29 @@ MOST_S = 86_400.0
 """For how long such a job is an ordinary one: the first time, and at most."""
 
 _What = tuple[str, tuple[str, ...], object, int]
-"""A job as its owner wants it: its id, partitions, shape and time limit."""
+"""A job as its owner wants it: its id or its array's, partitions, shape and time limit."""
 
 
 @dataclass(slots=True)
 class Unserved:
     """Who waits although room was made; a job that is changed since is another one."""
 
-    _tasks: dict[str, int] = field(default_factory=dict)  # that wait, by job
-    _before: dict[str, int] = field(default_factory=dict)  # when room began to be made
+    _asked: set[str] = field(default_factory=set)  # for whom room began to be made
     _made_s: dict[str, float] = field(default_factory=dict)  # when room was there
     _rests: dict[_What, tuple[float, float]] = field(default_factory=dict)  # until, for
 
     def asked(self, guest: str) -> None:
         """Note that a job is asked to make room for another one."""
-        self._before.setdefault(guest, self._tasks.get(guest, 0))
+        self._asked.add(guest)
 
     def made_room(self, guest: str, now_s: float) -> None:
         """Note that room was made for a job, from any thread; whether it starts is to be seen."""
         self._made_s[guest] = now_s
+
+    @property
+    def expected(self) -> frozenset[str]:
+        """For whom room was made, of whom no look has shown yet whether they started."""
+        return frozenset(self._made_s)
 
     def looked(self, snapshot: Snapshot, still: Iterable[str]) -> None:
         """See who waits all the same; ``still``: those for whom more room is being made."""
@@ -51,11 +55,11 @@ class Unserved:
             if at_s >= now_s or guest in still:
                 continue
             del self._made_s[guest]
-            job, before = waiting.get(guest), self._before.pop(guest, 0)
-            if job is not None and job.eligible and 0 < before <= tasks_of(job):
+            job = waiting.get(guest)
+            if job is not None and job.eligible and guest in self._asked:
                 self._refused(job, now_s)
-        self._tasks = {job.id: tasks_of(job) for job in waiting.values()}
-        self._before = {job: tasks for job, tasks in self._before.items() if job in self._tasks}
+            self._asked.discard(guest)
+        self._asked &= {*waiting, *still, *self._made_s}
 
     def _refused(self, job: Job, now_s: float) -> None:
         _, before_s = self._rests.get(_what(job), (0.0, 0.0))
@@ -75,4 +79,4 @@ class Unserved:
 
 
 def _what(job: Job) -> _What:
-    return (job.id, job.partitions, job.shape, job.time_limit_s)
+    return (array_of(job) or job.id, job.partitions, job.shape, job.time_limit_s)

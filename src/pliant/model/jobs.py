@@ -66,6 +66,7 @@ class Job:
     nodes_required: tuple[str, ...] = ()
     nodes_excluded: frozenset[str] = frozenset()
     reservation: str = ""
+    licenses: str = ""  # as the batch system writes them
     frozen: str = ""
     refused: frozenset[Shape] = frozenset()
     # where and when the batch system expects to start it, as it is; 0.0: it does not say

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
-from pliant.model.jobs import Job
+from pliant.model.jobs import Job, JobState
 from pliant.model.limits import totals
 
 ONE_OF_ARRAY = "it is a single waiting task of an array"
@@ -16,18 +16,33 @@ _LATER = ("Dependency", "Licenses")
 
 
 def asks_otherwise(job: Job, had: Job) -> bool:
-    """Whether a waiting job asks for more than it had, elsewhere, or more than a trial job may."""
+    """Whether a waiting job asks for more than it had, elsewhere, or more than a trial job may.
+
+    ``had``: as it ran; a guest as it waited when room was decided on for it.
+    """
     longer = had.longest_s < (job.time_limit_s or inf)
     changed = job.frozen not in ("", had.frozen, ONE_OF_ARRAY)
     later = not job.eligible or job.reason.startswith(_LATER)
     told = longer or later or changed or job.ordinary != "" or job.spec is None
-    return told or _is_larger(job, had) or _place(job, job.mark) != _place(had, job.mark)
+    other = had.state is JobState.WAITING and _is_other(job, had)
+    return told or other or _is_larger(job, had) or _place(job, job.mark) != _place(had, job.mark)
+
+
+def _is_other(job: Job, had: Job) -> bool:
+    """Whether a guest is one no more, or wants what its room was not chosen for."""
+    if (job.is_trial, job.licenses) != (had.is_trial, had.licenses):
+        return True
+    is_all = job.demand(job.shape).mem_mib == 0 < had.demand(had.shape).mem_mib  # of a node
+    is_spread = job.shape.nodes > had.shape.nodes
+    return is_all or is_spread or job.shape.gpu_type != had.shape.gpu_type
 
 
 def _is_larger(job: Job, had: Job) -> bool:
-    spec = job.spec
-    expected = (spec.set or spec.own) if spec is not None else None
-    if job.shape.amount > min(had.shape.amount, expected.amount if expected else inf):
+    most = had.shape.amount
+    if had.state is not JobState.WAITING and job.spec is not None:
+        expected = job.spec.set or job.spec.own
+        most = min(most, expected.amount) if expected else most
+    if job.shape.amount > most:
         return True
     asks, then = (totals(j.shape.nodes, j.demand(j.shape)) for j in (job, had))
     return _cores(asks) > _cores(then) or 0 < then["mem"] < asks["mem"]

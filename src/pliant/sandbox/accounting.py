@@ -11,6 +11,7 @@ from pliant.errors import Unavailable
 from pliant.sandbox import config
 from pliant.sandbox.accounts import Accounts
 from pliant.sandbox.layout import Layout
+from pliant.sandbox.processes import marked
 from pliant.sandbox.programs import program
 from pliant.sandbox.reasons import why
 from pliant.sandbox.record import Record
@@ -65,6 +66,7 @@ def _install(layout: Layout, who: Accounts) -> None:
             stdout=output,
             stderr=output,
             cwd=layout.run,
+            env=marked(layout, "mariadb-install-db", os.environ),
             timeout=120,
             check=False,
         )

@@ -48,14 +48,13 @@ def start(
     user: str | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start one part in a session of its own, its output in its .out file."""
-    marked = {**env, MARK: f"{part}@{layout.top}"}
     account = {"user": user, "group": _group(user), "extra_groups": []} if user else {}
     with layout.output(part).open("ab") as output:
         try:
             # mypy cannot see which keywords **account brings
             return subprocess.Popen(  # type: ignore[call-overload,no-any-return]  # **account
                 list(argv),
-                env=marked,
+                env=marked(layout, part, env),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -65,6 +64,11 @@ def start(
             )
         except OSError as error:
             raise Unavailable(f"{part}: {argv[0]}: {error.strerror}") from error
+
+
+def marked(layout: Layout, part: str, env: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment by which a process is known, and all that it starts."""
+    return {**env, MARK: f"{part}@{layout.top}"}
 
 
 def _group(user: str) -> int:

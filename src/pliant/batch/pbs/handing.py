@@ -35,7 +35,7 @@ from pliant.batch.pbs.reasons import blocked
 from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.standing import AHEAD_S, is_later_run, is_same_run, stands
 from pliant.batch.pbs.update import shape_words
-from pliant.batch.pbs.values import first_in
+from pliant.batch.pbs.values import has_index
 from pliant.errors import Refused, TooLate, Unavailable
 from pliant.filter.fields import Fixed
 from pliant.filter.pbs.fences import LONGEST_S, Fence, number_of
@@ -188,7 +188,7 @@ class Handing:
         elif step.do in _FENCING:
             self._fences.put(self._fence(over, job, site))
             if step.do is Do.PIN_GUEST:
-                self._fences.let_in(over.job, self._one_guest(over))
+                self._fences.let_in(over.job, over.guest)
 
     def _rerun(self, step: Step, over: HandOver) -> None:
         """Requeue a job from outside; one that has been deleted would come back."""
@@ -218,13 +218,6 @@ class Handing:
             self._fences.let_in(over.job, number_of(over.job))
         else:
             self._fences.end(over.job)
-
-    def _one_guest(self, over: HandOver) -> str:
-        """The number of the guest; of an array the name of the first subjob that waits."""
-        row = next((row for row in self._queries.jobs() if row.id == over.guest), None)
-        number = number_of(over.guest)
-        first = first_in(row.indices) if row is not None and row.is_array else ""
-        return f"{number}[{first}]" if first else number
 
     def _fence(self, over: HandOver, job: Job, site: Site) -> Fence:
         """Return the fence around what a job has, or had, and what it is to have.
@@ -343,25 +336,25 @@ def _carried(row: JobRow, site: Site) -> Shape | None:
 def _lets_guest(kept: Kept | None, over: HandOver) -> TypeGuard[Kept]:
     """Whether a fence lets in the guest; one that lets in others is of an earlier hand-over."""
     lets = kept.fence.lets if kept is not None and over.guest else ()
-    return any(number_of(one) == number_of(over.guest) for one in lets)
+    return over.guest in lets
 
 
 def _guest(
     over: HandOver, rows: Mapping[str, JobRow], kept: Kept | None, now_s: float, site: Site
 ) -> Sight:
-    """See the guest: one of an array's subjobs.
+    """See the guest.
 
     One that did not start while a fence kept others out is not waited for, nor is one that asks for
     more than when room was decided on for it.
     """
-    row = rows.get(over.guest)
+    row = _guest_row(over, rows)
     if row is None:
         return Sight(None)
     lets = _lets_guest(kept, over)
     stands = lets and kept is not None and kept.fence.stands(now_s)
     was_in_vain = lets and kept is not None and kept.opened and not stands
     return Sight(
-        JobState.RUNNING if _came(over, rows) else _state(row, now_s),
+        _state(row, now_s),
         priority=GUEST if stands else 1,
         held=row.state in "HW" or was_in_vain or _has_outgrown(row, over, site),
     )
@@ -374,19 +367,24 @@ def _has_outgrown(row: JobRow, over: HandOver, site: Site) -> bool:
     return asks_otherwise(replace(job_of(as_one, site), eligible=True), over.asks)
 
 
-def _came(over: HandOver, rows: Mapping[str, JobRow]) -> bool:
-    """Whether one subjob of an array has started in the room that was made."""
-    number = number_of(over.guest)
-    subjobs = (row for row in rows.values() if row.is_subjob and number_of(row.id) == number)
-    return any(not row.waits and row.start_s >= over.saved_s for row in subjobs)
+def _guest_row(over: HandOver, rows: Mapping[str, JobRow]) -> JobRow | None:
+    """Return a guest's row: of a subjob that has none of its own yet that of its array.
+
+    An array as a whole is none.
+    """
+    row = rows.get(over.guest)
+    if row is None:
+        number, _, index = over.guest.removesuffix("]").partition("[")
+        array = rows.get(f"{number}[]")
+        return array if array is not None and has_index(array.indices, index) else None
+    return None if row.is_array else row
 
 
 def _has_come(over: HandOver, rows: Mapping[str, JobRow], kept: Kept) -> bool:
     """Whether one has started for whom a fence was, or will not any more."""
     is_for_guest = _lets_guest(kept, over)
-    row = rows.get(over.guest if is_for_guest else over.job)
-    came = is_for_guest and _came(over, rows)
-    return came or row is None or not (row.waits or row.starts_falsely)
+    row = _guest_row(over, rows) if is_for_guest else rows.get(over.job)
+    return row is None or not (row.waits or row.starts_falsely)
 
 
 def _left(over: HandOver, begin_s: float) -> Sequence[str]:

@@ -125,19 +125,23 @@ def chunk_of(select: str) -> dict[str, str]:
 
 def tasks_in(indices: str) -> int:
     """Return how many subjobs ``1-5,8,10-20:5`` are; 0 for what is no such list."""
-    total = 0
+    return sum(map(len, _runs(indices)))
+
+
+def has_index(indices: str, index: str) -> bool:
+    """Whether a subjob is one of ``1-5,8,10-20:5``."""
+    return index.isdecimal() and any(int(index) in run for run in _runs(indices))
+
+
+def _runs(indices: str) -> list[range]:
+    runs = []
     for part in indices.split(","):
         span, _, step = part.partition(":")
         first, _, last = span.partition("-")
         if not first.isdecimal():
-            return 0
-        total += (number(last or first) - number(first)) // max(1, number(step or 1)) + 1
-    return total
-
-
-def first_in(indices: str) -> str:
-    """Return the first of an array's subjobs, ``3-9,12``; "" where there is none."""
-    return indices.partition(",")[0].partition("-")[0]
+            return []
+        runs.append(range(number(first), number(last or first) + 1, max(1, number(step or 1))))
+    return runs
 
 
 def lowered(values: object) -> dict[str, str]:

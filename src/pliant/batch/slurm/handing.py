@@ -61,13 +61,12 @@ from pliant.batch.slurm.snapshot import with_excluded
 from pliant.batch.slurm.standing import begins_by_others, left_min, stands
 from pliant.batch.slurm.update import (
     job_words,
-    one_task,
     shortfall,
     token_words,
     update_words,
     wanted,
 )
-from pliant.batch.slurm.values import NOTHING, duration_s, instant_s, wait_status, whole
+from pliant.batch.slurm.values import NOTHING, duration_s, instant_s, task_runs, wait_status, whole
 from pliant.errors import BadAnswer, Closed, Infeasible, PliantError, Refused, TooLate, Unavailable
 from pliant.handover import (
     FENCE_S,
@@ -176,17 +175,14 @@ class Handing:
     def _guest(
         self, over: HandOver, rows: Mapping[str, JobRow], ahead_s: float, cluster: Cluster
     ) -> Sight:
-        """What is seen of the guest; of an array it is one task that the room is made for.
+        """What is seen of the guest.
 
-        Once one has started, the others wait for their own turn. One that is no guest any more is
-        as good as held.
+        One that is no guest any more is as good as held.
         """
         row = _guest_row(rows, over.guest)
         sight = self._sight(row)
         since_s = over.saved_s - ahead_s
-        tasks = [one for one in rows.values() if row and one.array_id == row.array_id]
-        came = any(not _waits_next(one) and instant_s(one.start) >= since_s for one in tasks)
-        if came:
+        if row is not None and not _waits_next(row) and instant_s(row.start) >= since_s:
             return replace(sight, state=JobState.RUNNING)
         # No node can ever hold what it asks for, or its owner lets it begin later.
         later = sight.begins_s > self._clock() - ahead_s + SOON_S
@@ -366,11 +362,13 @@ class Handing:
         nice = 0 if self._queries.site().basic_priority else self._queries.nice(row)
         own = PINNED if over.guest else RETURNS
         pin = {Do.PIN: own, Do.PIN_GUEST: GUEST, Do.LOWER: PINNED}[step.do]
-        name = one_task(row) if step.do is Do.PIN_GUEST else job_words(row)
+        name = over.guest if step.do is Do.PIN_GUEST else job_words(row)
         return ("update", f"jobid={name}", f"Priority={pin}", *pinning(row, nice))
 
     def _release(self, row: JobRow, step: Step, over: HandOver, job: Job) -> None:
         """With basic priorities a release puts a job behind all others: it gets its own back."""
+        if step.do is Do.RELEASE_GUEST and whole(row.priority) not in OURS:
+            raise TooLate(f"job {row.key}: it is not pinned any more")
         name = job_words(row)
         before = own_priority(row) or (job.priority if step.do is Do.RELEASE else 0)
         lent = giving_back(released(row), 0)
@@ -429,7 +427,8 @@ class Handing:
         """
         is_guest = step.do in (Do.PIN_GUEST, Do.RELEASE_GUEST)
         job_id = over.guest if is_guest else over.job
-        row = _guest_row(self._queries.again([job_id]), job_id)
+        rows = self._queries.again([job_id])
+        row = _guest_row(rows, job_id) if step.do is Do.PIN_GUEST else rows.get(job_id)
         if row is None:
             raise TooLate(f"job {job_id}: it has ended")
         return row
@@ -552,14 +551,16 @@ def _waits_next(row: JobRow) -> bool:
 
 
 def _guest_row(rows: Mapping[str, JobRow], guest: str) -> JobRow | None:
-    """Return a guest's row: of an array that of its task that is pinned, else of those that wait.
+    """Return a guest's row: of a task that has none of its own yet that of its array.
 
-    An array's record is named by its task once that is its last one.
+    An array as a whole is none: it was for 0.1.0, which pinned all its tasks.
     """
-    tasks = [row for row in rows.values() if row.waits and row.array_id == guest]
-    pinned = (row for row in tasks if row.is_split_task and whole(row.priority) == GUEST)
-    record = (row for row in tasks if row.is_array_record)
-    return next(pinned, None) or rows.get(guest) or next(record, None)
+    array, _, task = guest.partition("_")
+    row = rows.get(guest) or rows.get(array)
+    if row is None or not row.is_array_record or row.is_last_task:
+        return row
+    holds = task.isdecimal() and any(int(task) in run for run in task_runs(row.tasks))
+    return row if holds else None
 
 
 def limit_words(over: HandOver, row: JobRow, begin_s: float) -> Sequence[str]:

@@ -98,6 +98,7 @@ def _waiting(row: JobRow, cluster: Cluster, now_s: float) -> Job:
         expected_s=instant_s(row.start) if expected else 0.0,
         expected_nodes=expected,
         reservation=_said(row.reservation),
+        licenses=_said(row.licenses),
         frozen=wants.frozen,
         shares=row.oversubscribe == SHARES,
         restarts=count(row.restarts),

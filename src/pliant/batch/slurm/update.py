@@ -34,7 +34,7 @@ from pliant.batch.slurm.gres import GPU, NO_GPU, gres_list
 from pliant.batch.slurm.job_rows import JobRow, count
 from pliant.batch.slurm.request import Asked, only_in_total
 from pliant.batch.slurm.requested import CHANGED
-from pliant.batch.slurm.values import NOTHING, task_runs
+from pliant.batch.slurm.values import NOTHING
 from pliant.errors import Refused
 from pliant.grammar import MAX_NODES, MIN_CPUS, find_token, note, noted, put_token
 from pliant.model import Job, Kind, Shape, Spec
@@ -51,16 +51,6 @@ def job_words(row: JobRow) -> str:
     if not row.is_array_record:
         return row.key
     return f"{row.array_id}_{row.tasks if row.is_last_task else f'[{row.tasks}]'}"
-
-
-def one_task(row: JobRow) -> str:
-    """Return how scontrol names one job of a record: of an array's the first of its waiting tasks.
-
-    A change of that alone gives it a record of its own.
-    """
-    if not row.is_array_record:
-        return row.key
-    return f"{row.array_id}_{task_runs(row.tasks)[0][0]}"
 
 
 def wanted(job: Job, shape: Shape, spec: Spec, cluster: Cluster) -> Asked:
