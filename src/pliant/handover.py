@@ -41,12 +41,13 @@ What each step is for:
 - *give back*: no part of a hand-over; what a job lent to one, its owner's --time-min and --nice, it
   has again as soon as it may, outside of any.
 
-A preemption is the same with a guest: the job that room is made for is pinned above the victim
-before the fence falls, and released as soon as it runs, or as the victim does: it may not start. Of
-several that make room for one guest each keeps its fence until all have left their places. A guest
-that does not start in its room is released, too, once all of that has been there for as long as a
-job may take to start: what keeps it from there is nothing that room can mend. So is one that asks
-for more by now, or elsewhere: it has its turn as all others have. Of an array one task is a guest.
+A preemption is the same with a guest: the job that room is made for is pinned above the victim just
+before the fence falls, as that holds on every node, and released as soon as it runs, or as the
+victim does: it may not start. Of several that make room for one guest each keeps its fence until
+all have left their places, and then it is pinned. A guest that does not start in its room is
+released, too, once all of that has been there for as long as a job may take to start: what keeps it
+from there is nothing that room can mend. So is one that asks for more by now, or elsewhere: it has
+its turn as all others have. Of an array a task is a guest.
 
 A job that waits at the end, a victim or one whose place was taken while pliantd was dead, keeps
 a pin, that of a victim: it is the next to start, for as long as it asks for no more than it had,

@@ -485,6 +485,14 @@ def test_no_room_is_made_for_a_trial_job_that_asks_for_more_meanwhile(
     assert bench.stays() is not is_wanted
 
 
+def test_room_is_made_for_what_a_trial_job_asks_when_that_is_decided(bench: Bench) -> None:
+    assert TRIAL.spec == Spec(Request(job_class=JobClass.TRIAL), own=FOUR)
+    guest = replace(TRIAL, shape=Shape(1, 8), shapes=(Shape(1, 8),))
+    asked_for(bench, guest)
+    bench.look(EFFORT, waiting=(guest,))
+    assert bench.stays() is False
+
+
 def test_what_a_guest_asked_when_room_was_decided_on_is_known_to_the_next_pliantd(
     bench: Bench,
 ) -> None:

@@ -57,6 +57,9 @@ def test_what_a_task_could_not_have_no_other_one_of_its_array_gets(array: str, n
     assert one.why(rest, 2001.0) == ""
     room(one, 3000.0, task, rest, job=task)
     assert one.why(rest, 3001.0) == one.why(task, 3001.0) != ""
+    room(one, 3100.0, task, rest, job=task)  # for which room was being made as well
+    assert one.why(rest, 3000.0 + FIRST_S - 1) != ""
+    assert one.why(rest, 3000.0 + FIRST_S) == ""
     assert one.why(replace(TRIAL, id="13"), 3001.0) == ""
 
 

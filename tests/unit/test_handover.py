@@ -565,6 +565,17 @@ def test_who_makes_room_with_another_keeps_its_fence_until_that_has_left_too() -
         assert next_step(over, replace(scene, guest=gone, awaits=True)).do is Do.UNFENCE
 
 
+def test_a_guest_is_pinned_once_nothing_but_its_fence_keeps_its_room() -> None:
+    """With its pin it would be before others on every node."""
+    victim = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)
+    scene = Scene(1003.0, victim, Sight(WAITING, priority=5), fence_end_s=1003.0 + FENCE_S)
+    over = intended(guest="8")
+    assert next_step(over, replace(scene, awaits=True)) == Step(Do.WAIT)
+    assert next_step(over, replace(scene, now_s=1001.5)) == Step(Do.WAIT)  # it may not begin yet
+    assert next_step(over, scene).do is Do.PIN_GUEST
+    assert next_step(over, replace(scene, fence_end_s=0.0)).do is Do.PIN_GUEST
+
+
 def test_a_guest_that_slurm_cannot_start_leaves_the_room_to_the_victim() -> None:
     drill = Drill(begun(guest=True), intended(guest=str(GUEST)))
     drill.hands.has(number=GUEST, lacks=True)  # as one with --exclusive beside another's CPU

@@ -62,9 +62,10 @@ class Unserved:
         self._asked &= {*waiting, *still, *self._made_s}
 
     def _refused(self, job: Job, now_s: float) -> None:
-        _, before_s = self._rests.get(_what(job), (0.0, 0.0))
+        until_s, before_s = self._rests.get(_what(job), (0.0, 0.0))
         rest_s = min(MOST_S, 2 * before_s or FIRST_S)
-        self._rests[_what(job)] = (now_s + rest_s, rest_s)
+        if now_s >= until_s:  # else it is another task of the same array
+            self._rests[_what(job)] = (now_s + rest_s, rest_s)
         log.warning("job %s: %s", job.id, self.why(job, now_s))
 
     def why(self, job: Job, now_s: float) -> str:

@@ -8,7 +8,7 @@ is to have, by a fence (see fences.py): PBS's own scheduler starts whom it lets 
 - *pin* and *release* are done by nobody: PBS orders jobs as they came, and a requeued one keeps its
   place.
 - *fence* and *renew* put up the fence, which lets in the job; *pin-guest* lets in its guest in its
-  place, of an array one subjob, and *release-guest* the job again.
+  place, and *release-guest* the job again.
 - *requeue* waits for the program's end, and after some seconds makes it.
 - *reshape* gives the request, the time to begin, and a new count of 20 starts before PBS holds it.
 - *put back* gives the request as it was, and the time to begin in a call of its own.
