@@ -515,6 +515,11 @@ def test_an_explanation_names_those_who_make_room() -> None:
     told = explain(replace(seen, running=(*seen.running, giver)), EQUI, "2")
     assert told.says.endswith("; room is made for it by job 70")
     assert "room" not in before
+    tasks = replace(giver, room_for="2_1")
+    assert "room" not in explain(replace(seen, running=(*seen.running, tasks)), EQUI, "2").says
+    array = [replace(job, array_tasks="1-3") if job.id == "2" else job for job in seen.waiting]
+    seen = replace(seen, waiting=tuple(array), running=(*seen.running, tasks))
+    assert explain(seen, EQUI, "2").says.endswith("; room is made for it by job 70")
 
 
 def test_what_the_cap_left_for_later_is_said() -> None:

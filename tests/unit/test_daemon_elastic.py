@@ -514,6 +514,8 @@ def test_of_an_array_the_task_that_is_pinned_is_the_guest(bench: Bench) -> None:
     for now in ((array,), (one, rest)):
         seen = bench.seen(EFFORT, waiting=now)
         assert [job.room_for for job in seen.running] == ["8_1"]
+        assert [job.id for job in seen.waiting] == [job.id for job in now]
+        seen = bench.elastic.arriving(seen)
         assert [(job.id, job.tasks_waiting) for job in seen.waiting] == [("8_1", 1), ("8", 3)]
     bench.look(EFFORT, waiting=(one, rest))
     assert bench.hands.tried == set()  # its pin is not one that was left

@@ -9,7 +9,7 @@ from pliant.cycle.decide import DEFAULT_LIMIT, cycle, leftover
 from pliant.cycle.gate import view, why_left
 from pliant.cycle.running import why_stays
 from pliant.errors import BadInput
-from pliant.model import Job, JobState, Shape, Snapshot, jobs_text
+from pliant.model import Job, JobState, Shape, Snapshot, is_task_of, jobs_text
 from pliant.placement import Free, why_not
 from pliant.plan import Claim, Mold, Plan, Policy, Reshape, Start
 from pliant.policies import allowed, in_full
@@ -125,7 +125,8 @@ def _class(job: Job) -> str:
 def _room(snapshot: Snapshot, job: Job) -> str:
     """Who makes room for a job meanwhile, in words; "" where nobody does."""
     jobs = (*snapshot.running, *snapshot.waiting)
-    givers = jobs_text(one.id for one in jobs if one.room_for == job.id)
+    names = {job.id, *(one.room_for for one in jobs if is_task_of(one.room_for, job))}
+    givers = jobs_text(one.id for one in jobs if one.room_for in names)
     return f"; room is made for it by {givers}" if givers else ""
 
 

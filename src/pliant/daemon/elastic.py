@@ -108,7 +108,6 @@ class Elastic:
         """Return what was seen, with what is known of jobs that change."""
         self._meet(snapshot)
         under_way = self.overs.all()
-        snapshot = apart(snapshot, {wanted.guest for wanted in under_way.values()})
         running = tuple([self._running(job, under_way.get(job.id)) for job in snapshot.running])
         waiting = tuple([self._waiting(job, under_way.get(job.id)) for job in snapshot.waiting])
         return replace(snapshot, running=running, waiting=waiting)
@@ -169,8 +168,10 @@ class Elastic:
         The batch system says only that they wait, and expects them on nodes that are then kept
         whole; nobody else could be given what is beside them there. A job whose checkpoint came
         so late that it goes back to its own shape is left out: its nodes were chosen for the other.
+        A task of an array for which room is made is a job of its own to all that is decided.
         """
         wanted = self.overs.all()
+        snapshot = apart(snapshot, {to.guest for to in wanted.values()})
         there = [(job, wanted[job.id]) for job in snapshot.waiting if job.id in wanted]
         return arrived(
             snapshot,

@@ -5,7 +5,7 @@ Everything here is immutable and compares by value. Units stand in the names: ``
 """
 
 from pliant.model.abilities import EVERYBODY, Abilities
-from pliant.model.arrays import ARRAY_LIMIT, within_array
+from pliant.model.arrays import ARRAY_LIMIT, is_task_of, within_array
 from pliant.model.caps import Cap, Caps
 from pliant.model.cluster import Admits, Mode, Node, Partition, Pool, Reservation
 from pliant.model.company import Combination, Company, Speeds, Together
@@ -56,6 +56,7 @@ __all__ = [
     "TrialCaps",
     "UNMARKED",
     "asks_otherwise",
+    "is_task_of",
     "job_rests_until_s",
     "jobs_text",
     "rests_until_s",

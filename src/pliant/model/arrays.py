@@ -10,6 +10,12 @@ ARRAY_LIMIT = "JobArrayTaskLimit"
 """Why tasks wait until others of their array have ended: squeue(1), "JOB REASON CODES"."""
 
 
+def is_task_of(name: str, array: Job) -> bool:
+    """Whether a job of this id is a task of an array: 8_1 of 8, on PBS 8[1] of 8[]."""
+    number = array.id.removesuffix("[]")
+    return array.array_tasks != "" and name.startswith((f"{number}_", f"{number}["))
+
+
 def within_array(job: Job, left: int) -> Job:
     """Return the waiting tasks of an array where so many more of them may run now.
 
