@@ -166,3 +166,11 @@ def test_all_of_an_arrays_number_is_left_out(other: str) -> None:
     found = snapshot([node("n1")], [replace(job(1), id="8[3]", user="alice")])
     text = f"beside job {other} and job 8[3] both are done soonest"
     assert shown(found, text, "alice") == "beside another job and job 8[3] both are done soonest"
+
+
+@pytest.mark.parametrize(("array", "task"), [("8", "8_1"), ("8[]", "8[1]"), ("8_1", "8_1")])
+def test_a_task_is_known_to_whom_its_array_is(array: str, task: str) -> None:
+    found = snapshot([node("n1")], [replace(job(1), id=array, user="alice")])
+    text = f"makes room for job {task}"
+    assert shown(found, text, "alice") == text
+    assert shown(found, text, "bob") == "makes room for another job"

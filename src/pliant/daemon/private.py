@@ -23,6 +23,7 @@ from typing import Any
 
 from pliant.daemon import answers as a
 from pliant.daemon.flagged import JobRow, ResizeRow
+from pliant.daemon.named import parts
 from pliant.daemon.rights import Asker
 from pliant.daemon.watched import TopAnswer
 from pliant.model import Snapshot
@@ -98,8 +99,13 @@ class _Private:
         return _LIST.sub(self._counted, known) if hides else known
 
     def _another(self, job: re.Match[str]) -> str:
-        """A job that is not known, as one that has ended, is another one too."""
-        return job[0] if job[1] in self._jobs else _ANOTHER
+        """A job that is not known, as one that has ended, is another one too.
+
+        A task of an array that waits is known by its array.
+        """
+        array, _ = parts(job[1])
+        is_known = not self._jobs.isdisjoint((job[1], array, f"{array}[]"))
+        return job[0] if is_known else _ANOTHER
 
     def _counted(self, some: re.Match[str]) -> str:
         """Nodes by their number; other words as they are."""
