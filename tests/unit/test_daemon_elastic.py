@@ -31,6 +31,7 @@ from pliant.handover import GIVE_UP_S, GUEST, OURS, PINNED, RETURNS, Do, Outcome
 from pliant.model import (
     ALL_CORES,
     ARRAY_LIMIT,
+    BEGUN_ARRAY,
     ONE_OF_ARRAY,
     Footprint,
     Job,
@@ -462,6 +463,7 @@ def asked_for(bench: Bench, guest: Job) -> None:
         ({}, True),
         ({"shape": ONE}, True),
         ({"frozen": ONE_OF_ARRAY}, True),
+        ({"frozen": BEGUN_ARRAY}, True),
         ({"reason": "Priority"}, True),
         ({"reason": ARRAY_LIMIT}, False),  # as many tasks as may of its array run
         ({"shape": Shape(1, 8)}, False),
@@ -570,6 +572,8 @@ def test_a_wish_is_withdrawn_once_the_job_is_to_stay_as_it_is(bench: Bench, now:
     [
         ((TRIAL,), True),
         ((replace(TRIAL, id="8_5"),), False),
+        # 0.1.0 made room for arrays as they are
+        ((replace(TRIAL, tasks_waiting=4, array_tasks="1-4"),), False),
         ((replace(TRIAL, id="9"),), False),  # it was cancelled, or has found room elsewhere
         ((replace(TRIAL, eligible=False),), False),  # its user holds it
         ((replace(TRIAL, ordinary="beyond its cap"),), False),  # made longer since

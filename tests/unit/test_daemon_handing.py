@@ -178,6 +178,8 @@ def test_of_several_that_make_room_each_is_told_how_far_the_others_are(bench: Be
     assert seen("7", 1016.0, waits).awaits is False
     seen("9", 1016.0, runs, again=True)  # it has left, and has come back
     assert seen("7", 1016.0, waits).awaits is False
+    seen("9", 1016.5, JobState.ENDING, again=True)  # Slurm counts its next run from its requeue on
+    assert seen("7", 1016.5, waits).awaits is True
     seen("9", 1017.0, runs)
     assert seen("9", 1018.0, waits).room_s == 1017.0  # when it ran last
     seen("9", 1019.0, runs)
@@ -197,6 +199,35 @@ def test_of_several_that_make_room_each_is_told_how_far_the_others_are(bench: Be
     bench.overs._end(bench.overs._active["9"], Outcome.GONE)  # and so its place is free only now
     assert seen("7", 1050.0, waits).room_s == 1050.0
     assert seen("7", 1051.0, waits).room_s == 1050.0
+
+
+@pytest.mark.parametrize("outcome", [Outcome.NOT_SAVED, Outcome.STALLED, Outcome.STAYS])
+def test_where_one_of_several_stays_the_others_make_no_room_for_their_guest(
+    bench: Bench, outcome: Outcome
+) -> None:
+    bench.begin(guest="8")
+    for job in ("9", "10"):
+        other = replace(bench.asked, id=job)
+        bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
+    saved = bench.overs._active["9"]
+    saved.over = replace(saved.over, saved_s=bench.hands.clock())
+    waits = Scene(1000.0, Sight(JobState.WAITING), Sight(JobState.WAITING))
+    assert bench.overs._in_company(saved, waits).guest.is_waiting
+    bench.overs._end(bench.overs._active["10"], outcome)
+    assert bench.overs._in_company(saved, waits).guest.held  # it would have its turn elsewhere
+    assert saved.over.saved_s > 0
+    assert bench.overs._active["7"].over.until_s == 0.0  # and is asked no more
+    assert bench.save()
+    assert bench.overs.stays("7", 0)
+
+
+def test_where_one_of_several_ends_its_place_is_room(bench: Bench) -> None:
+    bench.begin(guest="8")
+    other = replace(bench.asked, id="9")
+    bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
+    bench.overs._end(bench.overs._active["9"], Outcome.RUN_OVER)
+    waits = Scene(1000.0, Sight(JobState.WAITING), Sight(JobState.WAITING))
+    assert bench.overs._in_company(bench.overs._active["7"], waits).guest.is_waiting
 
 
 def test_who_makes_room_for_nobody_is_in_no_company(bench: Bench) -> None:

@@ -18,6 +18,8 @@ from pliant.batch.clients import Answer
 from pliant.batch.pbs import Pbs
 from pliant.batch.pbs.fences import Fences
 from pliant.batch.pbs.queries import KICK
+from pliant.daemon.guests import first_task
+from pliant.daemon.kept import unwanted
 from pliant.errors import Refused, TooLate, Unavailable
 from pliant.filter.pbs.fences import Fence, fences_text, in_the_way, read_fences
 from pliant.grammar import parse, token_text
@@ -810,24 +812,50 @@ def test_a_guest_that_asks_for_more_or_elsewhere_is_let_in_no_more(
     assert (done[0].do, done[-1].outcome, fences(site)) == (Do.UNFENCE, Outcome.DONE, ())
 
 
+def an_array(site: Recorded) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Trial jobs: an array of which 34[1] waits, and that subjob, as a real PBS shows them."""
+    jobs = site.answers["jobs"]["Jobs"]
+    array, waits = jobs["34[].head"], jobs["34[3].head"]
+    for row in (array, waits):
+        row["Resource_List"]["pliant"] = token_text(Spec(parse("job-class=trial"), Shape(1, 1)))
+    array.update(job_state="Q", array_indices_remaining="1-5", max_run_subjobs=0)
+    for index in (1, 2):
+        jobs[f"34[{index}].head"] = dict(waits, array_index=index)
+    return array, jobs["34[1].head"]
+
+
 def test_of_an_array_one_subjob_is_let_in_and_its_victim_goes_on_once_that_runs(
     site: Recorded,
 ) -> None:
-    array = dict(site.job("32"), array="True", array_indices_remaining="3-5", job_state="Q")
-    site.answers["jobs"]["Jobs"]["40[].head"] = array
-    under_way = Clocked(site, guest="40[3]")
+    array, subjob = an_array(site)
+    pbs = Pbs(site, lambda: NOW_S, NAMES, fences=site.fences)
+    asks = first_task(job(pbs.observe(), "34[]"))
+    under_way = Clocked(site, guest=asks.id)
+    under_way.over = replace(under_way.over, asks=asks)
     under_way.step()
     goes_back(site)
     under_way.step(1)
     site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
     assert under_way.step(2).do is Do.PIN_GUEST
-    let = [in_the_way(fences(site), f"40[{n}].head", "workq", "gn1") is None for n in (3, 4)]
+    let = [in_the_way(fences(site), f"34[{n}].head", "workq", "gn1") is None for n in (1, 2)]
     assert let == [True, False]
     assert under_way.step(3).do is Do.UNFENCE
-    array.update(job_state="B", array_indices_remaining="4-5")
-    runs = dict(site.job("32"), job_state="R", exec_vnode="(gn1:ncpus=2:ngpus=2)")
-    site.answers["jobs"]["Jobs"]["40[3].head"] = runs | {"stime": "Mon Nov 23 06:22:36 2026"}
+    array.update(job_state="B", array_indices_remaining="2-5")
+    subjob.update(job_state="R", exec_vnode="(gn1:ncpus=1:ngpus=1)")
+    subjob.update(stime="Mon Nov 23 06:22:36 2026")
     assert (under_way.step(4).outcome, fences(site)) == (Outcome.DONE, ())
+
+
+@pytest.mark.parametrize("left", ["1-5", "2-5"])
+def test_an_array_that_has_begun_is_a_guest_for_its_subjobs_that_wait(
+    site: Recorded, left: str
+) -> None:
+    array, _ = an_array(site)
+    pbs = Pbs(site, lambda: NOW_S, NAMES, fences=site.fences)
+    asks = first_task(job(pbs.observe(), "34[]"))
+    array.update(job_state="B", array_indices_remaining=left)
+    is_unwanted = unwanted(pbs.observe(), lambda _job: True, {asks.id: asks})
+    assert is_unwanted("30", asks.id) is not left.startswith("1")
 
 
 def test_who_asks_for_more_is_not_let_past_the_fence_of_another_job(site: Recorded) -> None:

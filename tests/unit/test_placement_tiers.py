@@ -91,3 +91,10 @@ def test_nobody_makes_room_for_a_guest_that_would_not_have_it() -> None:
     above = replace(HERE, partitions=("top",))
     words = "its partition has a higher PriorityTier than those of job 1"
     assert Tiers(seen(guest, here=above)).overtaken(above, FOUR, "1") == words
+
+
+def test_of_an_array_one_task_is_the_guest_and_the_others_are_not() -> None:
+    array = job(9, "4", partitions=("top",), tasks_waiting=2, array_tasks="1-2")
+    assert Tiers(seen(array)).overtaken(HERE, FOUR, "9") == OVERTAKEN
+    last = replace(array, tasks_waiting=1, array_tasks="2")
+    assert Tiers(seen(last)).overtaken(HERE, FOUR, "9") == ""

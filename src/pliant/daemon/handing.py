@@ -66,6 +66,8 @@ LATE = frozenset(
 _GIVEN_UP = LATE | {Outcome.STALLED.value}
 _TURNED = frozenset((Outcome.REFUSED, Outcome.SLOW, Outcome.AS_WAS))
 """What stands before why a shape was refused: before 0.2 it was AS_WAS for REFUSED."""
+_STAYS = frozenset((Outcome.NOT_SAVED, Outcome.STALLED, Outcome.STAYS))
+"""The ends in which its run goes on."""
 _BEGUN = frozenset((Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED))
 """The ends in which its next run has begun."""
 _AGAIN = _BEGUN | {Outcome.CHANGED}
@@ -137,6 +139,7 @@ class _Active:
     stays: bool = False  # it has saved, and goes on where it is
     ready: bool = False  # the batch system is, for its program's end
     once_more: bool = False  # its requeue has been forgotten
+    in_vain: bool = False  # another that was to make room with it stays where it is
 
 
 class HandOvers:
@@ -346,7 +349,7 @@ class HandOvers:
     def _note_saved(self, active: _Active) -> None:
         over, job = active.over, active.job
         wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s, over.asks)
-        active.stays = not self._has_place(job, wanted)
+        active.stays = active.in_vain or not self._has_place(job, wanted)
         if active.stays:
             active.over = replace(over, until_s=0.0)
         else:
@@ -562,7 +565,8 @@ class HandOvers:
         if not guest:
             return scene
         stands_still = scene.job.suspended  # for as long as whoever stopped it likes
-        has_left = scene.job.state is JobState.WAITING or scene.job.run > active.over.run
+        again = scene.job.state is JobState.RUNNING and scene.job.run > active.over.run
+        has_left = scene.job.state is JobState.WAITING or again
         active.holds = not has_left and not stands_still
         if active.holds or scene.fence_end_s or not active.room_s:
             active.room_s = now_s
@@ -570,6 +574,8 @@ class HandOvers:
             others = [one for one in self._active.values() if one.over.guest == guest]
         awaits = any(one.holds for one in others if one is not active)
         room_s = max(one.room_s for one in others)
+        if active.in_vain:
+            scene = replace(scene, guest=replace(scene.guest, held=True))
         return replace(scene, awaits=awaits, room_s=now_s if awaits else room_s)
 
     def _heard(self, active: _Active, step: Step, job: Sight) -> Step:
@@ -717,6 +723,7 @@ class HandOvers:
             for one in self._active.values():
                 if one.over.guest and one.over.guest == active.over.guest:
                     one.room_s = 0.0  # what this one leaves is there only now
+                    self._note_vain(one, outcome)
             if outcome in _AGAIN:
                 self._gone[active.over.job] = active.over.run
             elif outcome is Outcome.STAYS or _was_checked(active.job, outcome):
@@ -725,7 +732,19 @@ class HandOvers:
         change = shape_text(active.job.shape), shape_text(active.over.shape)
         log.info("job %s: %s", active.over.job, told, extra=about_job(active.job, *change))
         self._told(active.over.job)
-        self._ended(active.job, active.over.guest, outcome, told)
+        self._ended(active.job, "" if active.in_vain else active.over.guest, outcome, told)
+
+    def _note_vain(self, active: _Active, outcome: Outcome) -> None:
+        """Note how another has ended that was to make room for the same guest.
+
+        Where that stays where it is, the guest cannot start in what the others leave: it would have
+        its turn before all others for nothing, and start elsewhere.
+        """
+        if outcome in _STAYS:
+            active.in_vain = True
+            if not active.over.saved_s:
+                active.over = replace(active.over, until_s=0.0)
+            self._hasten(active)
 
 
 def _has_another_limit(job: Job, limit_s: float) -> bool:

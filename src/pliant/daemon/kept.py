@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from pliant.daemon.guests import apart
+from pliant.daemon.guests import apart, first_task
 from pliant.handover import OURS
 from pliant.model import ARRAY_LIMIT, Job, Snapshot, asks_otherwise
 
@@ -22,6 +22,8 @@ def unwanted(
     def has_need(guest: str) -> bool:
         job = next((one for one in apart(snapshot, (guest,)).waiting if one.id == guest), None)
         if job is None or not job.eligible or job.reason == ARRAY_LIMIT:
+            return False
+        if first_task(job) is not job:  # a whole array, which 0.1.0 made room for, is none
             return False
         return job.is_trial and not asks_otherwise(job, asked.get(guest, job))
 

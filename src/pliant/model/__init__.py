@@ -12,7 +12,7 @@ from pliant.model.company import Combination, Company, Speeds, Together
 from pliant.model.footprints import ALL_CORES, Demand, Footprint
 from pliant.model.jobs import Job, JobState, jobs_text
 from pliant.model.limits import NO_LIMITS, Amounts, Limits
-from pliant.model.outgrown import ONE_OF_ARRAY, asks_otherwise
+from pliant.model.outgrown import BEGUN_ARRAY, ONE_OF_ARRAY, asks_otherwise
 from pliant.model.requests import ANYWHERE, UNMARKED, JobClass, Malleable, Request, Spec
 from pliant.model.resting import job_rests_until_s, rests_until_s, why_rests
 from pliant.model.shapes import Kind, Shape, shape_text
@@ -23,6 +23,7 @@ __all__ = [
     "ALL_CORES",
     "ANYWHERE",
     "ARRAY_LIMIT",
+    "BEGUN_ARRAY",
     "Abilities",
     "Admits",
     "Amounts",

@@ -11,6 +11,8 @@ from pliant.model.limits import totals
 ONE_OF_ARRAY = "it is a single waiting task of an array"
 """Why a task that has a record of its own is not changed: of itself that says nothing of what it
 asks."""
+BEGUN_ARRAY = "an array that has begun keeps its shape"
+"""Why the subjobs of one that wait are not changed on PBS, which says as little."""
 _LATER = ("Dependency", "Licenses")
 """How the Reasons begin of jobs whose owners have let them wait for something: squeue(1)."""
 
@@ -21,7 +23,7 @@ def asks_otherwise(job: Job, had: Job) -> bool:
     ``had``: as it ran; a guest as it waited when room was decided on for it.
     """
     longer = had.longest_s < (job.time_limit_s or inf)
-    changed = job.frozen not in ("", had.frozen, ONE_OF_ARRAY)
+    changed = job.frozen not in ("", had.frozen, ONE_OF_ARRAY, BEGUN_ARRAY)
     later = not job.eligible or job.reason.startswith(_LATER)
     told = longer or later or changed or job.ordinary != "" or job.spec is None
     other = had.state is JobState.WAITING and _is_other(job, had)

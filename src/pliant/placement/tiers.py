@@ -26,8 +26,9 @@ class _Alike:
     def without(self, guest: str) -> _Alike:
         if guest not in self.tasks:
             return self
-        tasks = {job: number for job, number in self.tasks.items() if job != guest}
-        return _Alike(self.partitions, self.demand, tasks, self.total - self.tasks[guest])
+        tasks = {**self.tasks, guest: self.tasks[guest] - 1}  # one task of an array
+        left = {job: number for job, number in tasks.items() if number}
+        return _Alike(self.partitions, self.demand, left, self.total - 1)
 
 
 class Tiers:

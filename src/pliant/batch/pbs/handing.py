@@ -368,16 +368,16 @@ def _has_outgrown(row: JobRow, over: HandOver, site: Site) -> bool:
 
 
 def _guest_row(over: HandOver, rows: Mapping[str, JobRow]) -> JobRow | None:
-    """Return a guest's row: of a subjob that has none of its own yet that of its array.
+    """Return a guest's row: of a subjob that waits that of its array, by which it was chosen.
 
     An array as a whole is none.
     """
     row = rows.get(over.guest)
-    if row is None:
-        number, _, index = over.guest.removesuffix("]").partition("[")
-        array = rows.get(f"{number}[]")
-        return array if array is not None and has_index(array.indices, index) else None
-    return None if row.is_array else row
+    if row is not None and not (row.is_subjob and row.waits):
+        return None if row.is_array else row
+    number, _, index = over.guest.removesuffix("]").partition("[")
+    array = rows.get(f"{number}[]")
+    return array if array is not None and has_index(array.indices, index) else row
 
 
 def _has_come(over: HandOver, rows: Mapping[str, JobRow], kept: Kept) -> bool:

@@ -27,6 +27,7 @@ from pliant.filter.pbs.select import Chunk
 from pliant.filter.pbs.written import Written, own_shape, read_written
 from pliant.grammar import find_token
 from pliant.model import (
+    BEGUN_ARRAY,
     Abilities,
     Demand,
     Footprint,
@@ -179,7 +180,7 @@ def _left(row: JobRow, job: Job, site: Site) -> str:
     checks = (
         (row.queue not in site.queues, "its queue is a reservation's, or sends it on"),
         (row.is_subjob, "it is one of an array"),
-        (row.is_array and row.state == "B", "an array that has begun keeps its shape"),
+        (row.is_array and row.state == "B", BEGUN_ARRAY),
         (row.is_suspended, "it is suspended"),
         (not row.waits and row.holds != "", HELD),
         (not row.waits and row.begin_s > 0, LATER),
