@@ -527,6 +527,45 @@ def test_of_an_array_the_task_that_is_pinned_is_the_guest(bench: Bench) -> None:
     assert bench.stays()
 
 
+def two_victims(bench: Bench) -> tuple[Job, Job]:
+    """Both listen, and are asked to make room for one guest."""
+    one, other = EFFORT, replace(EFFORT, id="9")
+    bench.look(one, other, waiting=(TRIAL,))
+    for job in (one, other):
+        bench.listens(job)
+    return one, other
+
+
+def test_of_several_all_are_asked_to_make_room_or_none(bench: Bench) -> None:
+    one, other = two_victims(bench)
+    seen = bench.seen(one, other, waiting=(TRIAL,)).running
+    plan = Plan(preempts=tuple(Preempt(job, "8", "it loses least") for job in seen))
+    assert [*bench.elastic.begin(plan, lambda job: job.id == "7")] == []
+    bench.elastic.overs.turn()
+    assert bench.elastic.overs.all() == {}
+    assert not bench.elastic.overs.saved("7", 0, bench.name())
+    bench.elastic.looking()
+    other_alone = replace(plan, preempts=plan.preempts[1:])
+    assert [one.job for one in bench.elastic.begin(other_alone, always)] == ["9"]
+
+
+def test_one_that_was_not_asked_for_long_is_nobodys_to_choose(bench: Bench) -> None:
+    one, _ = two_victims(bench)
+    assert bench.one(one).preemptible
+    bench.elastic.overs._rests["7"] = float("inf")
+    assert not bench.one(one).preemptible
+
+
+def test_no_room_is_made_for_one_who_had_it_as_the_look_was_made(bench: Bench) -> None:
+    bench.look(EFFORT, waiting=(TRIAL,))
+    bench.listens(EFFORT)
+    plan = shrink(bench.one(EFFORT), "8")
+    bench.elastic.overs._ended_since.add("8")
+    assert [*bench.elastic.begin(plan, always)] == []
+    bench.elastic.looking()
+    assert [one.job for one in bench.elastic.begin(plan, always)] == ["7"]
+
+
 def test_who_waits_for_room_that_was_not_made_is_a_trial_job_yet(bench: Bench) -> None:
     bench.look(EFFORT, waiting=(TRIAL,))
     bench.listens(EFFORT)

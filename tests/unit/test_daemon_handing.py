@@ -15,6 +15,7 @@ from slurm_hands import NOW_S, Hands, begun
 
 from pliant.batch.slurm import Commands
 from pliant.batch.snapshot_file import read_job
+from pliant.daemon.elastic import LEFT
 from pliant.daemon.handing import (
     AGAIN_S,
     HEARD_S,
@@ -62,6 +63,7 @@ class Bench:
         self.directory, self.back_s, self.room = directory, 0.0, True
         self.places: Callable[[Wanted], bool] = lambda _wanted: True
         self.ends: list[tuple[str, Outcome]] = []
+        self.made_room: list[str] = []
         self.told: list[str] = []
         self.on(begun())
 
@@ -77,10 +79,15 @@ class Bench:
         self.store = Store(self.directory)
         self.overs = HandOvers(
             *(self.hands, self.store, self.hands.clock, self._monotonic),
-            ended=lambda job, _guest, outcome, _told: self.ends.append((job.id, outcome)),
+            ended=self._ended,
             changed=self.told.append,
             has_place=lambda _job, wanted: self.room and self.places(wanted),
         )
+
+    def _ended(self, job: Job, guest: str, outcome: Outcome, _told: str) -> None:
+        self.ends.append((job.id, outcome))
+        if outcome in LEFT:
+            self.made_room.append(guest)
 
     def _monotonic(self) -> float:
         return self.hands.clock() + self.back_s
@@ -178,6 +185,9 @@ def test_of_several_that_make_room_each_is_told_how_far_the_others_are(bench: Be
     assert seen("7", 1016.0, waits).awaits is False
     seen("9", 1016.0, runs, again=True)  # it has left, and has come back
     assert seen("7", 1016.0, waits).awaits is False
+    early = Scene(1016.2, Sight(waits, begins_s=1016.3))  # its fence stands until then
+    bench.overs._in_company(bench.overs._active["9"], early)
+    assert seen("7", 1016.2, waits).awaits is True
     seen("9", 1016.5, JobState.ENDING, again=True)  # Slurm counts its next run from its requeue on
     assert seen("7", 1016.5, waits).awaits is True
     seen("9", 1017.0, runs)
@@ -211,14 +221,42 @@ def test_where_one_of_several_stays_the_others_make_no_room_for_their_guest(
         bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
     saved = bench.overs._active["9"]
     saved.over = replace(saved.over, saved_s=bench.hands.clock())
-    waits = Scene(1000.0, Sight(JobState.WAITING), Sight(JobState.WAITING))
-    assert bench.overs._in_company(saved, waits).guest.is_waiting
+    bench.overs._active["10"].stays = outcome is Outcome.STAYS
     bench.overs._end(bench.overs._active["10"], outcome)
-    assert bench.overs._in_company(saved, waits).guest.held  # it would have its turn elsewhere
-    assert saved.over.saved_s > 0
-    assert bench.overs._active["7"].over.until_s == 0.0  # and is asked no more
-    assert bench.save()
-    assert bench.overs.stays("7", 0)
+    assert {job: wanted.guest for job, wanted in bench.overs.all().items()} == {"7": "", "9": ""}
+    assert [bench.store.handovers(job)[-1].guest for job in ("7", "9")] == ["", ""]  # to the next
+    assert (saved.stays, saved.over.saved_s > 0) == (False, True)  # it returns to its own place
+    assert bench.overs.rests("10") is (outcome is not Outcome.STALLED)
+    bench.overs._end(bench.overs._active["7"], Outcome.NOT_SAVED)
+    assert bench.store.handovers("7")[-1].outcome == Outcome.STAYS
+    assert bench.overs.stays("7", 0)  # its checkpoint comes too late: it goes on where it is
+    assert not bench.overs.saved_late(bench.asked, 0, "7.0")
+    bench.overs._end(saved, Outcome.DONE)
+    assert bench.made_room == ["8"]  # who had nothing of it, and is not to have it again soon
+
+
+@pytest.mark.parametrize("outcome", [Outcome.HELD, Outcome.SLOW, Outcome.CHANGED])
+@pytest.mark.parametrize("runs", [True, False])
+def test_so_it_is_where_one_is_held_as_it_runs_or_is_next_in_its_place_again(
+    bench: Bench, outcome: Outcome, runs: bool
+) -> None:
+    bench.begin(guest="8")
+    other = replace(bench.asked, id="9")
+    bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
+    bench.overs._active["9"].holds = runs
+    bench.overs._end(bench.overs._active["9"], outcome)
+    keeps = runs or outcome is not Outcome.HELD  # who is held as it waits has left its place
+    assert bench.overs.all()["7"].guest == ("" if keeps else "8")
+
+
+def test_nobody_has_a_turn_for_room_of_which_a_part_stands_still(bench: Bench) -> None:
+    bench.begin(guest="8")
+    other = replace(bench.asked, id="9")
+    bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
+    still = Scene(1000.0, Sight(JobState.RUNNING, suspended=True), Sight(JobState.WAITING))
+    bench.overs._in_company(bench.overs._active["9"], still)
+    waits = Scene(1000.0, Sight(JobState.WAITING), Sight(JobState.WAITING))
+    assert bench.overs._in_company(bench.overs._active["7"], waits).guest.held
 
 
 def test_where_one_of_several_ends_its_place_is_room(bench: Bench) -> None:

@@ -109,6 +109,21 @@ def test_of_two_tasks_that_wait_alone_one_is_asked_for_room() -> None:
     assert [why for _, why, _ in seen(*others)] == ["Resources", "Resources"]
 
 
+def test_of_a_limited_array_that_waits_for_something_else_no_more_count() -> None:
+    later = replace(TASK, job_id="5", array_tasks="0-99%2", eligible="N/A", reason="Dependency")
+    assert seen(later) == [("5", "Dependency", 2)]
+    last = replace(LAST, array_tasks="3%1")
+    assert seen(replace(TASK, array_tasks="4%1", eligible="N/A", reason="Dependency"), last)[1] == (
+        *("5_4", "Dependency"),
+        1,
+    )
+    assert seen(replace(TASK, array_tasks="4%1", eligible="N/A"), last)[0] == (
+        "5_3",
+        "Resources",
+        1,
+    )
+
+
 def test_what_is_no_task_is_a_bad_answer() -> None:
     with pytest.raises(BadAnswer, match="is no number"):
         parse_tasks("5|x|None|\n")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import groupby
 
 from pliant.batch import FENCE
 from pliant.daemon.beats import Beats
@@ -37,7 +38,7 @@ from pliant.model import (
     shape_text,
 )
 from pliant.placement.giving_up import arrived
-from pliant.plan import Plan
+from pliant.plan import Plan, Preempt
 from pliant.speedup import Rates
 from pliant.store import Decision, HandOverRow, Store
 
@@ -136,7 +137,8 @@ class Elastic:
             restart_s=self.runs.restart_s(job),
             measured=self._measured(job),
             preemptible=request.job_class is JobClass.BEST_EFFORT
-            and (listens or self._is_mute(job)),
+            and (listens or self._is_mute(job))
+            and not self.overs.rests(job.id),
             preempted=self._changes.made_room(job.id),
             changes=self._changes.done(job.id),
             works_s=self.runs.launched_s(job),
@@ -327,15 +329,8 @@ class Elastic:
     def begin(self, plan: Plan, acts_on: Callable[[Job], bool]) -> Iterator[Decision]:
         """Ask for what a plan says of running jobs; yield what was begun."""
         now_s = self._clock()
-        guests = {who: self._places.guest(who) for who in {one.room_for for one in plan.preempts}}
-        for preempt in plan.preempts:
-            job, asks = preempt.job, guests[preempt.room_for]
-            if acts_on(job):
-                guest = asks.id if asks is not None else preempt.room_for
-                wanted = Wanted(job.shape, job.nodes, guest, asks=asks)
-                if self._began(job, wanted, now_s, preempt.reason):
-                    words = f"makes room for job {guest}: {preempt.reason}"
-                    yield Decision(now_s, job.id, "preempt", shape_text(job.shape), words)
+        for guest, preempts in groupby(plan.preempts, lambda one: one.room_for):
+            yield from self._make_room(guest, [*preempts], acts_on, now_s)
         for reshape in plan.reshapes:
             job = reshape.job
             if acts_on(job):
@@ -393,6 +388,29 @@ class Elastic:
                 f"job {job.id}: it is on its way to another shape, or has just come to one or "
                 "saved in vain"
             )
+
+    def _make_room(
+        self, who: str, preempts: list[Preempt], acts_on: Callable[[Job], bool], now_s: float
+    ) -> Iterator[Decision]:
+        """Ask all that are to make room for one guest, or none: a part of it is of no use.
+
+        Those that nobody could ask are requeued at once, and so are the last to be begun.
+        """
+        asks = self._places.guest(who)
+        guest = asks.id if asks is not None else who
+        if guest in self.overs.ended_since():  # it had its room before the look was over
+            return
+        begun = list[Decision]()
+        for preempt in sorted(preempts, key=lambda one: not self.runs.may_reshape(one.job)):
+            job, reason = preempt.job, preempt.reason
+            wanted = Wanted(job.shape, job.nodes, guest, asks=asks)
+            if not (acts_on(job) and self._began(job, wanted, now_s, reason)):
+                for other in begun:
+                    self.overs.withdraw(other.job)
+                return
+            words = f"makes room for job {guest}: {reason}"
+            begun.append(Decision(now_s, job.id, "preempt", shape_text(job.shape), words))
+        yield from begun
 
     def _began(self, job: Job, wanted: Wanted, now_s: float, reason: str) -> bool:
         try:

@@ -66,8 +66,10 @@ LATE = frozenset(
 _GIVEN_UP = LATE | {Outcome.STALLED.value}
 _TURNED = frozenset((Outcome.REFUSED, Outcome.SLOW, Outcome.AS_WAS))
 """What stands before why a shape was refused: before 0.2 it was AS_WAS for REFUSED."""
-_STAYS = frozenset((Outcome.NOT_SAVED, Outcome.STALLED, Outcome.STAYS))
-"""The ends in which its run goes on."""
+_ROOM = frozenset((Outcome.DONE, Outcome.GONE, Outcome.RUN_OVER))
+"""The ends in which a job that makes room for a guest has left its place, if only by its end."""
+_BACK = frozenset((Outcome.SLOW, Outcome.CHANGED))
+"""Those in which it has left it, and may have it again before the guest."""
 _BEGUN = frozenset((Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED))
 """The ends in which its next run has begun."""
 _AGAIN = _BEGUN | {Outcome.CHANGED}
@@ -139,7 +141,8 @@ class _Active:
     stays: bool = False  # it has saved, and goes on where it is
     ready: bool = False  # the batch system is, for its program's end
     once_more: bool = False  # its requeue has been forgotten
-    in_vain: bool = False  # another that was to make room with it stays where it is
+    still: bool = False  # it is suspended: nobody knows until when
+    vain: str = ""  # the guest for whom it has left its place in vain
 
 
 class HandOvers:
@@ -194,8 +197,7 @@ class HandOvers:
         now_s = self._clock()
         until_s = until_s if listens else 0.0
         with self._lock:
-            rests = self._monotonic() < self._rests.get(job.id, float("-inf"))
-            is_over = rests or job.restarts <= self._gone.get(job.id, -1)
+            is_over = self._is_resting(job.id) or job.restarts <= self._gone.get(job.id, -1)
             is_over |= wanted.shape in self.refused(job.id)
             if job.id in self._active or (is_over and job.state is JobState.RUNNING):
                 return False
@@ -293,6 +295,14 @@ class HandOvers:
                 self._refused[job_id] = dict(filter(None, map(_refused, rows)))
             return self._refused[job_id]
 
+    def rests(self, job_id: str) -> bool:
+        """Whether a running job is not asked again yet, as it has saved in vain shortly ago."""
+        with self._lock:
+            return self._is_resting(job_id)
+
+    def _is_resting(self, job_id: str) -> bool:
+        return self._monotonic() < self._rests.get(job_id, float("-inf"))
+
     def all(self) -> Mapping[str, Wanted]:
         """Return what the jobs of which one is under way are to become, by job."""
         with self._lock:
@@ -349,7 +359,7 @@ class HandOvers:
     def _note_saved(self, active: _Active) -> None:
         over, job = active.over, active.job
         wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s, over.asks)
-        active.stays = active.in_vain or not self._has_place(job, wanted)
+        active.stays = not self._has_place(job, wanted)
         if active.stays:
             active.over = replace(over, until_s=0.0)
         else:
@@ -564,17 +574,19 @@ class HandOvers:
         guest, now_s = active.over.guest, scene.now_s
         if not guest:
             return scene
-        stands_still = scene.job.suspended  # for as long as whoever stopped it likes
-        again = scene.job.state is JobState.RUNNING and scene.job.run > active.over.run
-        has_left = scene.job.state is JobState.WAITING or again
-        active.holds = not has_left and not stands_still
+        job = scene.job
+        active.still = job.suspended  # for as long as whoever stopped it likes
+        again = job.state is JobState.RUNNING and job.run > active.over.run
+        has_left = again or (job.state is JobState.WAITING and now_s >= job.begins_s)
+        active.holds = not has_left and not active.still
         if active.holds or scene.fence_end_s or not active.room_s:
             active.room_s = now_s
         with self._lock:
-            others = [one for one in self._active.values() if one.over.guest == guest]
-        awaits = any(one.holds for one in others if one is not active)
-        room_s = max(one.room_s for one in others)
-        if active.in_vain:
+            every = [one for one in self._active.values() if one.over.guest == guest]
+        others = [one for one in every if one is not active]
+        awaits = any(one.holds for one in others)
+        room_s = max(one.room_s for one in every)
+        if any(one.still for one in others):  # its place is no room, and it may be so for long
             scene = replace(scene, guest=replace(scene.guest, held=True))
         return replace(scene, awaits=awaits, room_s=now_s if awaits else room_s)
 
@@ -715,15 +727,15 @@ class HandOvers:
         return True
 
     def _end(self, active: _Active, outcome: Outcome) -> None:
-        told = _told(active.over, outcome)
         with self._lock:
             self._active.pop(active.over.job, None)
+            outcome = self._end_of_company(active, outcome)
+            told = _told(active.over, outcome)
             self._ended_since |= {active.over.job, active.over.guest}
             self._refused.pop(active.over.job, None)
             for one in self._active.values():
                 if one.over.guest and one.over.guest == active.over.guest:
                     one.room_s = 0.0  # what this one leaves is there only now
-                    self._note_vain(one, outcome)
             if outcome in _AGAIN:
                 self._gone[active.over.job] = active.over.run
             elif outcome is Outcome.STAYS or _was_checked(active.job, outcome):
@@ -732,19 +744,27 @@ class HandOvers:
         change = shape_text(active.job.shape), shape_text(active.over.shape)
         log.info("job %s: %s", active.over.job, told, extra=about_job(active.job, *change))
         self._told(active.over.job)
-        self._ended(active.job, "" if active.in_vain else active.over.guest, outcome, told)
+        self._ended(active.job, active.vain or active.over.guest, outcome, told)
 
-    def _note_vain(self, active: _Active, outcome: Outcome) -> None:
-        """Note how another has ended that was to make room for the same guest.
+    def _end_of_company(self, active: _Active, outcome: Outcome) -> Outcome:
+        """Let the others make room no more where one of several keeps its place; how that ends.
 
-        Where that stays where it is, the guest cannot start in what the others leave: it would have
-        its turn before all others for nothing, and start elsewhere.
+        Their guest cannot start in what they leave: it would have its turn before all others for
+        nothing, and start elsewhere. Those that have not saved stay, also where they do it late.
         """
-        if outcome in _STAYS:
-            active.in_vain = True
-            if not active.over.saved_s:
-                active.over = replace(active.over, until_s=0.0)
-            self._hasten(active)
+        guest = active.over.guest
+        others = [one for one in self._active.values() if one.over.guest == guest != ""]
+        keeps = outcome in _BACK or (active.holds and outcome not in _ROOM)
+        for one in others if keeps else ():
+            over = one.over
+            one.over, one.vain = replace(over, guest="", asks=None), guest
+            one.stays |= not over.saved_s
+            if one.stays:
+                one.over = replace(one.over, until_s=0.0)
+            self._store.reopened(one.number, over.saved_s, shape_text(over.shape), "")
+            self._hasten(one)
+        is_late = outcome is Outcome.NOT_SAVED
+        return Outcome.STAYS if is_late and (active.stays or (keeps and others)) else outcome
 
 
 def _has_another_limit(job: Job, limit_s: float) -> bool:

@@ -68,15 +68,15 @@ def _waiting(rows: Sequence[JobRow], cluster: Cluster, now_s: float) -> list[Job
     found = [(waiting_job(row, cluster, now_s), row) for row in rows if row.waits]
     found.sort(key=lambda pair: queue_order(pair[0], cluster))
     return [
-        _of_array(job, limits[row.array_id], row.array_id, begun)
-        if row.array_id in limits and job.eligible
-        else job
+        _of_array(job, limits[row.array_id], row.array_id, begun) if row.array_id in limits else job
         for job, row in found
     ]
 
 
 def _of_array(job: Job, limit: int, array: str, begun: Counter[str]) -> Job:
     """Return tasks of an array of which no more than ``limit`` may run; count those of each."""
+    if not job.eligible:
+        return replace(job, tasks_waiting=min(limit, job.tasks_waiting))
     job = within_array(job, limit - begun[array])
     if job.is_trial or job.priority in OURS:  # room is kept for them, or may be made
         begun[array] += job.tasks_waiting
