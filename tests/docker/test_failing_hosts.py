@@ -95,12 +95,19 @@ def test_without_accounting_jobs_are_molded_and_run_and_slurmctld_restarts(whole
 
 @pytest.fixture
 def slow(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster whose login and controllers ask a name server first that never answers."""
+    """The cluster whose login and controllers ask a name server first that never answers.
+
+    They wait for it for 4 s, not for 5: `scontrol show config` asks for two names, and what takes
+    longer than 10 s pliantd gives up ([slurm] timeout_s).
+    """
     hosts = ("login", "controller", "backup")
     for host in hosts:
-        first = f"nameserver {NOWHERE}"
-        keep = "cp /etc/resolv.conf /tmp/resolv.conf && { echo $0; cat /tmp/resolv.conf; } >/etc/resolv.conf"
-        cluster.out(host, "sh", "-c", keep, first)
+        first = (f"nameserver {NOWHERE}", "options timeout:4")
+        keep = (
+            "cp /etc/resolv.conf /tmp/resolv.conf &&"
+            ' { echo "$0"; echo "$1"; cat /tmp/resolv.conf; } >/etc/resolv.conf'
+        )
+        cluster.out(host, "sh", "-c", keep, *first)
     yield cluster
     for host in hosts:
         cluster.out(host, "sh", "-c", "cat /tmp/resolv.conf >/etc/resolv.conf")
