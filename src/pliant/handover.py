@@ -273,7 +273,8 @@ class Scene:
     our clock is ahead of that: nothing can be made to begin before ours. ``behind_s``: when another
     job's fence was last seen around its nodes, 0 where none was: nothing starts there meanwhile.
     ``room_s``: when some of the room for its guest was last seen to be made yet, by it or another;
-    ``awaits``: another that makes room for it has its own place yet.
+    ``awaits``: another that makes room for it has its own place yet. ``pins_here``: a guest's pin
+    lets it through the fence, which lets in its victim until then, and is nothing elsewhere.
     """
 
     now_s: float
@@ -285,6 +286,7 @@ class Scene:
     behind_s: float = 0.0
     room_s: float = 0.0
     awaits: bool = False
+    pins_here: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,12 +461,13 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
         return Step(Do.PIN)
     if guest.pinned and guest.held:  # what it asks now is more than it was given room for
         return Step(Do.RELEASE_GUEST)
+    may_fall = not scene.fence_end_s or scene.now_s >= begin_s
+    is_time = scene.pins_here or (may_fall and not scene.awaits)
+    if guest.is_waiting and not guest.pinned and is_time:
+        return Step(Do.PIN_GUEST)
     if scene.awaits and guest.is_waiting:
         fence = None if over.barred else _fenced(scene)
         return fence or _WAIT
-    may_fall = not scene.fence_end_s or scene.now_s >= begin_s
-    if guest.is_waiting and not guest.pinned and may_fall:  # it is before others elsewhere, too
-        return Step(Do.PIN_GUEST)
     if scene.fence_end_s and may_fall:
         return Step(Do.UNFENCE)
     return _tidy(over, scene, Outcome.DONE) if over.guest and not scene.fence_end_s else _WAIT

@@ -94,6 +94,7 @@ class Handing:
             _guest(over, rows, kept, now_s, site),
             fence_end_s,
             AHEAD_S,
+            pins_here=True,
         )
 
     def tend(self) -> None:
