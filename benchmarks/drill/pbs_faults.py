@@ -14,7 +14,7 @@ from benchmarks.drill.fault import ANY_TIME, ASKED, Fault, around
 from benchmarks.drill.halting import END
 
 STEPS = (END, "reshape", "unfence")
-GUEST_STEPS = (*STEPS, "pin-guest")
+GUEST_STEPS = (*STEPS, "pin-guest", "release-guest")
 WAITS = ("before:reshape", "after:reshape", "before:unfence")
 """While it waits between its two runs."""
 ANY = (ASKED, *around(*STEPS))
