@@ -445,6 +445,8 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     fence = _fenced(scene) if behind else None
     if fence is not None:  # it was requeued by somebody else, who made none
         return fence
+    if scene.pins_here and scene.guest.is_waiting and not scene.guest.pinned:
+        return Step(Do.PIN_GUEST)  # before its victim is told when to begin
     in_time = job.begins_s <= max(begin_s, scene.now_s + scene.ahead_s)
     if not stuck and not (in_time and job.carries == over.goal):
         return Step(Do.PUT_BACK if over.back_s else Do.RESHAPE, begin_s)
@@ -462,8 +464,7 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
     if guest.pinned and guest.held:  # what it asks now is more than it was given room for
         return Step(Do.RELEASE_GUEST)
     may_fall = not scene.fence_end_s or scene.now_s >= begin_s
-    is_time = scene.pins_here or (may_fall and not scene.awaits)
-    if guest.is_waiting and not guest.pinned and is_time:
+    if guest.is_waiting and not guest.pinned and may_fall and not scene.awaits:
         return Step(Do.PIN_GUEST)
     if scene.awaits and guest.is_waiting:
         fence = None if over.barred else _fenced(scene)

@@ -756,9 +756,9 @@ def makes_room(site: Recorded) -> Clocked:
     under_way.step()
     goes_back(site)
     assert fences(site)[0].lets == ("30",)
-    under_way.step(1)
+    assert under_way.step(1).do is Do.PIN_GUEST  # before its victim may begin
+    assert under_way.step(1.2).do is Do.RESHAPE
     site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
-    assert under_way.step(2).do is Do.PIN_GUEST
     assert fences(site)[0].lets == ("32",)
     return under_way
 
@@ -802,9 +802,9 @@ def test_a_guest_that_asks_for_more_or_elsewhere_is_let_in_no_more(
     under_way.over = replace(under_way.over, asks=asks)
     under_way.step()
     goes_back(site)
-    under_way.step(1)
+    assert under_way.step(1).do is Do.PIN_GUEST  # before its victim may begin
+    assert under_way.step(1.2).do is Do.RESHAPE
     site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
-    assert under_way.step(2).do is Do.PIN_GUEST
     site.job("32")["Resource_List"]["select"] = words
     assert under_way.step(2.1).do is Do.RELEASE_GUEST
     assert fences(site)[0].lets == ("30",)
@@ -834,9 +834,9 @@ def test_of_an_array_one_subjob_is_let_in_and_its_victim_goes_on_once_that_runs(
     under_way.over = replace(under_way.over, asks=asks)
     under_way.step()
     goes_back(site)
-    under_way.step(1)
+    assert under_way.step(1).do is Do.PIN_GUEST  # before its victim may begin
+    assert under_way.step(1.2).do is Do.RESHAPE
     site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
-    assert under_way.step(2).do is Do.PIN_GUEST
     let = [in_the_way(fences(site), f"34[{n}].head", "workq", "gn1") is None for n in (1, 2)]
     assert let == [True, False]
     assert under_way.step(3).do is Do.UNFENCE
@@ -894,7 +894,7 @@ def test_a_guest_is_kept_the_room_once_more_where_no_pliantd_opened_its_fence(
 def test_a_pliantd_that_comes_back_finds_its_fences(site: Recorded) -> None:
     makes_room(site)
     again = Clocked(site, guest="32")
-    assert again.pbs.fences() == {"30": NOW_S + 2 + FENCE_S}
+    assert again.pbs.fences() == {"30": NOW_S + 1 + FENCE_S}
     assert again.step(3).do is Do.UNFENCE
 
 
