@@ -750,6 +750,15 @@ def test_one_that_started_since_is_another_run_whatever_is_counted(
 # A guest
 
 
+def lets_in(under_way: Clocked, site: Recorded) -> None:
+    """Bring a hand-over to where its guest may start, and then its victim."""
+    under_way.step()
+    goes_back(site)
+    assert under_way.step(1).do is Do.PIN_GUEST  # before its victim may begin
+    assert under_way.step(1.2).do is Do.RESHAPE
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+
+
 def makes_room(site: Recorded) -> Clocked:
     """A hand-over whose victim is back in the queue, and whose guest waits and is let in."""
     under_way = Clocked(site, guest="32")
@@ -800,11 +809,7 @@ def test_a_guest_that_asks_for_more_or_elsewhere_is_let_in_no_more(
     under_way = Clocked(site, guest="32")
     asks = job(under_way.pbs.observe(), "32")
     under_way.over = replace(under_way.over, asks=asks)
-    under_way.step()
-    goes_back(site)
-    assert under_way.step(1).do is Do.PIN_GUEST  # before its victim may begin
-    assert under_way.step(1.2).do is Do.RESHAPE
-    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    lets_in(under_way, site)
     site.job("32")["Resource_List"]["select"] = words
     assert under_way.step(2.1).do is Do.RELEASE_GUEST
     assert fences(site)[0].lets == ("30",)
@@ -832,11 +837,7 @@ def test_of_an_array_one_subjob_is_let_in_and_its_victim_goes_on_once_that_runs(
     asks = first_task(job(pbs.observe(), "34[]"))
     under_way = Clocked(site, guest=asks.id)
     under_way.over = replace(under_way.over, asks=asks)
-    under_way.step()
-    goes_back(site)
-    assert under_way.step(1).do is Do.PIN_GUEST  # before its victim may begin
-    assert under_way.step(1.2).do is Do.RESHAPE
-    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    lets_in(under_way, site)
     let = [in_the_way(fences(site), f"34[{n}].head", "workq", "gn1") is None for n in (1, 2)]
     assert let == [True, False]
     assert under_way.step(3).do is Do.UNFENCE
