@@ -273,8 +273,7 @@ class Scene:
     our clock is ahead of that: nothing can be made to begin before ours. ``behind_s``: when another
     job's fence was last seen around its nodes, 0 where none was: nothing starts there meanwhile.
     ``room_s``: when some of the room for its guest was last seen to be made yet, by it or another;
-    ``awaits``: another that makes room for it has its own place yet. ``pins_here``: a guest's pin
-    lets it through the fence, which lets in its victim until then, and is nothing elsewhere.
+    ``awaits``: another that makes room for it has its own place yet.
     """
 
     now_s: float
@@ -286,7 +285,6 @@ class Scene:
     behind_s: float = 0.0
     room_s: float = 0.0
     awaits: bool = False
-    pins_here: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,8 +443,6 @@ def _before_start(over: HandOver, scene: Scene) -> Step:
     fence = _fenced(scene) if behind else None
     if fence is not None:  # it was requeued by somebody else, who made none
         return fence
-    if scene.pins_here and scene.guest.is_waiting and not scene.guest.pinned:
-        return Step(Do.PIN_GUEST)  # before its victim is told when to begin
     in_time = job.begins_s <= max(begin_s, scene.now_s + scene.ahead_s)
     if not stuck and not (in_time and job.carries == over.goal):
         return Step(Do.PUT_BACK if over.back_s else Do.RESHAPE, begin_s)

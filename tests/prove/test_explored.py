@@ -47,7 +47,7 @@ def _silent() -> Iterator[None]:
         (OnSlurm, MAKES_ROOM, 80_000),
         (OnPbs, SHRINKS, 15_000),
         (OnPbs, GROWS, 15_000),
-        (OnPbs, MAKES_ROOM, 19_000),
+        (OnPbs, MAKES_ROOM, 15_000),
     ],
 )
 def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(

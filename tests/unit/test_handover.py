@@ -576,15 +576,6 @@ def test_a_guest_is_pinned_once_nothing_but_its_fence_keeps_its_room() -> None:
     assert next_step(over, replace(scene, fence_end_s=0.0)).do is Do.PIN_GUEST
 
 
-def test_where_a_fence_lets_in_its_victim_the_guest_is_let_in_before_that_may_begin() -> None:
-    """As on PBS: the victim would start in the second in which it may."""
-    victim = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)
-    scene = Scene(1001.5, victim, Sight(WAITING, priority=5), fence_end_s=1003.0 + FENCE_S)
-    scene = replace(scene, pins_here=True)
-    assert next_step(intended(guest="8"), scene).do is Do.PIN_GUEST
-    assert next_step(intended(guest="8"), replace(scene, awaits=True)).do is Do.PIN_GUEST
-
-
 def test_a_guest_that_slurm_cannot_start_leaves_the_room_to_the_victim() -> None:
     drill = Drill(begun(guest=True), intended(guest=str(GUEST)))
     drill.hands.has(number=GUEST, lacks=True)  # as one with --exclusive beside another's CPU

@@ -751,23 +751,20 @@ def test_one_that_started_since_is_another_run_whatever_is_counted(
 
 
 def lets_in(under_way: Clocked, site: Recorded) -> None:
-    """Bring a hand-over to where its guest may start, and then its victim."""
+    """Bring a hand-over to where its guest may start; until then its fence lets in nobody."""
     under_way.step()
     goes_back(site)
-    assert under_way.step(1).do is Do.PIN_GUEST  # before its victim may begin
-    assert under_way.step(1.2).do is Do.RESHAPE
+    assert fences(site)[0].lets == ()
+    assert under_way.step(1).do is Do.RESHAPE
     site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    assert fences(site)[0].lets == ()
+    assert under_way.step(2).do is Do.PIN_GUEST
 
 
 def makes_room(site: Recorded) -> Clocked:
     """A hand-over whose victim is back in the queue, and whose guest waits and is let in."""
     under_way = Clocked(site, guest="32")
-    under_way.step()
-    goes_back(site)
-    assert fences(site)[0].lets == ("30",)
-    assert under_way.step(1).do is Do.PIN_GUEST  # before its victim may begin
-    assert under_way.step(1.2).do is Do.RESHAPE
-    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    lets_in(under_way, site)
     assert fences(site)[0].lets == ("32",)
     return under_way
 
@@ -895,7 +892,7 @@ def test_a_guest_is_kept_the_room_once_more_where_no_pliantd_opened_its_fence(
 def test_a_pliantd_that_comes_back_finds_its_fences(site: Recorded) -> None:
     makes_room(site)
     again = Clocked(site, guest="32")
-    assert again.pbs.fences() == {"30": NOW_S + 1 + FENCE_S}
+    assert again.pbs.fences() == {"30": NOW_S + 2 + FENCE_S}
     assert again.step(3).do is Do.UNFENCE
 
 

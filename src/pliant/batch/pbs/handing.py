@@ -94,7 +94,6 @@ class Handing:
             _guest(over, rows, kept, now_s, site),
             fence_end_s,
             AHEAD_S,
-            pins_here=True,
         )
 
     def tend(self) -> None:
@@ -223,8 +222,7 @@ class Handing:
     def _fence(self, over: HandOver, job: Job, site: Site) -> Fence:
         """Return the fence around what a job has, or had, and what it is to have.
 
-        It lets in whom it did, as long as that is the guest. What the job had its fence tells where
-        0.1.0 asked it, which did not store where it ran.
+        What the job had its fence tells where 0.1.0 asked it, which did not store where it ran.
         """
         known, hosts = self._fences.of(over.job), frozenset((*job.nodes, *job.next_nodes))
         had = known.fence.vnodes if known is not None else ()
@@ -234,7 +232,7 @@ class Handing:
             over.job,
             self._clock() + FENCE_S,
             tuple(dict.fromkeys((*had, *theirs))),
-            known.fence.lets if _lets_guest(known, over) else (number_of(over.job),),
+            _let_in(known, over),
             tuple(row.name for row in site.queues.values() if site.may_be_kept_out(row)),
         )
 
@@ -338,6 +336,16 @@ def _lets_guest(kept: Kept | None, over: HandOver) -> TypeGuard[Kept]:
     """Whether a fence lets in the guest; one that lets in others is of an earlier hand-over."""
     lets = kept.fence.lets if kept is not None and over.guest else ()
     return over.guest in lets
+
+
+def _let_in(known: Kept | None, over: HandOver) -> tuple[str, ...]:
+    """Whom a fence lets in that is put up, or put up again in place of a known one.
+
+    A victim would start before its guest: nobody is, until the guest is let in.
+    """
+    if not over.guest:
+        return (number_of(over.job),)
+    return (over.guest,) if _lets_guest(known, over) else ()
 
 
 def _guest(
