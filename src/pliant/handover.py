@@ -43,11 +43,10 @@ What each step is for:
 
 A preemption is the same with a guest: the job that room is made for is pinned above the victim just
 before the fence falls, as that holds on every node, and released as soon as it runs, or as the
-victim does: it may not start. Of several that make room for one guest each keeps its fence until
-all have left their places, and then it is pinned. A guest that does not start in its room is
-released, too, once all of that has been there for as long as a job may take to start: what keeps it
-from there is nothing that room can mend. So is one that asks for more by now, or elsewhere: it has
-its turn as all others have. Of an array a task is a guest.
+victim does: it may not start. One job makes room for one guest. A guest that does not start in its
+room is released, too, once that has been there for as long as a job may take to start: what keeps
+it from there is nothing that room can mend. So is one that asks for more by now, or elsewhere: it
+has its turn as all others have. Of an array a task is a guest.
 
 A job that waits at the end, a victim or one whose place was taken while pliantd was dead, keeps
 a pin, that of a victim: it is the next to start, for as long as it asks for no more than it had,
@@ -272,8 +271,7 @@ class Scene:
     yet for the job to be requeued behind it, should pliantd be killed then. ``ahead_s``: how far
     our clock is ahead of that: nothing can be made to begin before ours. ``behind_s``: when another
     job's fence was last seen around its nodes, 0 where none was: nothing starts there meanwhile.
-    ``room_s``: when some of the room for its guest was last seen to be made yet, by it or another;
-    ``awaits``: another that makes room for it has its own place yet.
+    ``room_s``: when the room for its guest was last seen to be made yet.
     """
 
     now_s: float
@@ -284,7 +282,6 @@ class Scene:
     fence_least_s: float = RENEW_S
     behind_s: float = 0.0
     room_s: float = 0.0
-    awaits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,11 +457,8 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
     if guest.pinned and guest.held:  # what it asks now is more than it was given room for
         return Step(Do.RELEASE_GUEST)
     may_fall = not scene.fence_end_s or scene.now_s >= begin_s
-    if guest.is_waiting and not guest.pinned and may_fall and not scene.awaits:
+    if guest.is_waiting and not guest.pinned and may_fall:
         return Step(Do.PIN_GUEST)
-    if scene.awaits and guest.is_waiting:
-        fence = None if over.barred else _fenced(scene)
-        return fence or _WAIT
     if scene.fence_end_s and may_fall:
         return Step(Do.UNFENCE)
     return _tidy(over, scene, Outcome.DONE) if over.guest and not scene.fence_end_s else _WAIT

@@ -177,6 +177,8 @@ class Record:
         return dict.fromkeys(self.on, self.held or self.gpus) if self.has_gpus else {}
 
 
+THROTTLE = "ArrayTaskThrottle"
+"""What scontrol alone says of each task of an array: how many may run at once."""
 _HAVE_GPUS = frozenset(("CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED"))
 
 
@@ -236,8 +238,9 @@ class FakeSlurm:
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> Answer:
         """Answer a command of Pliant's."""
-        assert not stdin, argv
         try:
+            if stdin:
+                return Answer("".join(map(self._detail, stdin.splitlines())), "", 0)
             return Answer(self._answer(tuple(argv), env or {}), "", 0)
         except Rejected as error:
             return Answer("", f"slurm_update error: {error}\n", 1)
@@ -274,6 +277,16 @@ class FakeSlurm:
 
     def _slurmd(self, node: str) -> str:
         return f"NodeName={node} SlurmdStartTime={self.slurmd}\n"
+
+    def _detail(self, asked: str) -> str:
+        """What scontrol says to a line that it reads: of a task how many of its array may run."""
+        match asked.split():
+            case ["show", "hostnames", mark]:
+                return f"{mark}\n"
+            case ["show", "job", number]:
+                job = self.state.jobs.get(int(number))
+                return _throttled(job) if job is not None else ""
+        raise AssertionError(asked)
 
     def _node(self, node: str) -> str:
         jobs = [job for job in self.state.jobs.values() if job.has_gpus and node in job.on]
@@ -352,7 +365,9 @@ class FakeSlurm:
             case ("cancel", number):
                 self.cancel(int(number))
             case ("requeue", number):
-                self._requeue(self.state.jobs[int(number)])
+                job = self._named(number)
+                assert job is not None, number
+                self._requeue(job)
             case ("release", number):
                 self._release(self._job(number))
             case ("hold", number):
@@ -384,13 +399,18 @@ class FakeSlurm:
             return
         record = next(job for job in self.state.jobs.values() if _array(job) == array)
         also = dict(record.also)
-        tasks, percent, most = also["ArrayTaskID"].partition("%")
+        tasks, _, most = also["ArrayTaskID"].partition("%")
         left = [one for run in task_runs(tasks) for one in run if one != int(task)]
-        number_of_its_own = max(self.state.jobs) + 1
+        number_of_its_own = self.next_number()
         own = {**also, "ArrayTaskID": task}
-        rest = {**also, "ArrayTaskID": f"{ranges(left)}{percent}{most}"}
+        limit = f"%{most}" if most and len(left) > 1 else ""  # as 22.05 shows it
+        rest = {**also, "ArrayTaskID": f"{ranges(left)}{limit}"}
         self._keep(changed(record, number=number_of_its_own, also=tuple(own.items())))
         self._keep(changed(record, also=tuple(rest.items())))
+
+    def next_number(self) -> int:
+        """The number of a record that is made."""
+        return max(self.state.jobs) + 1
 
     def _named(self, number: str) -> Record | None:
         """The job of this number; of an array, like ``8_[2-3,5]``, the record of these tasks."""
@@ -564,10 +584,7 @@ class FakeSlurm:
         """Who would start in a pass of the scheduler, where, in order."""
         free, started = self.open(), list[Record]()
         for job in sorted(self.state.jobs.values(), key=lambda job: -job.priority):
-            may = job.waits and job.priority > 0 and job.begin_s <= self.now_s
-            if not may or job.dependency != "(null)":
-                continue
-            if job.gpus in self.state.bars:
+            if not self._may_start(job):
                 continue
             on = [node for node, gpus in free.items() if gpus >= job.gpus][: job.nodes]
             if len(on) < job.nodes or job.lacks:  # who is next keeps the nodes: nobody goes before
@@ -576,6 +593,11 @@ class FakeSlurm:
             for node in on:
                 free[node] -= job.gpus
         return started
+
+    def _may_start(self, job: Record) -> bool:
+        """Whether it would, if it had room."""
+        may = job.waits and job.priority > 0 and job.begin_s <= self.now_s
+        return may and job.dependency == "(null)" and job.gpus not in self.state.bars
 
     def open(self) -> dict[str, int]:
         """The nodes that anybody may have, and how many of their GPUs no job has."""
@@ -655,6 +677,27 @@ def _prior(job: Record, priority: int) -> Record:
 def _array(job: Record) -> str:
     """The number of the array that it is of; "" where that is its own."""
     return dict(job.also).get("ArrayJobID", "") if job.also else ""
+
+
+def array_task(job: Record) -> tuple[str, str, int]:
+    """The array that a job is of, its tasks, and how many may run at once; "" and 0 without."""
+    also = dict(job.also)
+    tasks = also.get("ArrayTaskID", "").partition("%")[0]
+    return also.get("ArrayJobID", ""), tasks, int(also.get(THROTTLE, 0))
+
+
+def called(job: Record) -> str:
+    """Return what scontrol is to be told that a job is called: ``27``, ``27_1``, ``27_[2-4]``."""
+    array, tasks, _ = array_task(job)
+    if not array:
+        return f"{job.number}"
+    return f"{array}_{tasks}" if tasks.isdecimal() else f"{array}_[{tasks}]"
+
+
+def _throttled(job: Record) -> str:
+    array, tasks, most = array_task(job)
+    limit = f"{THROTTLE}={most} " if most else ""
+    return f"JobId={job.number} ArrayJobId={array} ArrayTaskId={tasks} {limit}JobName=\n"
 
 
 def _instant(text: str) -> float:

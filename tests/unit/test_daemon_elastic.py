@@ -489,10 +489,24 @@ def test_no_room_is_made_for_a_trial_job_that_asks_for_more_meanwhile(
 
 def test_room_is_made_for_what_a_trial_job_asks_when_that_is_decided(bench: Bench) -> None:
     assert TRIAL.spec == Spec(Request(job_class=JobClass.TRIAL), own=FOUR)
-    guest = replace(TRIAL, shape=Shape(1, 8), shapes=(Shape(1, 8),))
+    guest = replace(TRIAL, shape=ONE, shapes=(ONE,))
     asked_for(bench, guest)
     bench.look(EFFORT, waiting=(guest,))
     assert bench.stays() is False
+
+
+@pytest.mark.parametrize(("free", "stays"), [(2, False), (1, True)])
+def test_nobody_leaves_for_a_guest_that_could_not_start_in_its_place_any_more(
+    bench: Bench, free: int, stays: bool
+) -> None:
+    """It needs four GPUs: the victim's two, and two of which somebody may have taken one."""
+    guest, victim = replace(TRIAL, shape=FOUR, shapes=(FOUR,)), replace(EFFORT, shape=TWO)
+    bench.look(victim, waiting=(guest,))
+    bench.listens(victim)
+    cluster(bench, bench.one(victim), 2, guest)
+    assert [*bench.elastic.begin(shrink(bench.one(victim), guest.id), always)]
+    cluster(bench, bench.one(victim), free, guest)
+    assert bench.stays() is stays
 
 
 def test_what_a_guest_asked_when_room_was_decided_on_is_known_to_the_next_pliantd(
@@ -527,33 +541,12 @@ def test_of_an_array_the_task_that_is_pinned_is_the_guest(bench: Bench) -> None:
     assert bench.stays()
 
 
-def two_victims(bench: Bench) -> tuple[Job, Job]:
-    """Both listen, and are asked to make room for one guest."""
-    one, other = EFFORT, replace(EFFORT, id="9")
-    bench.look(one, other, waiting=(TRIAL,))
-    for job in (one, other):
-        bench.listens(job)
-    return one, other
-
-
-def test_of_several_all_are_asked_to_make_room_or_none(bench: Bench) -> None:
-    one, other = two_victims(bench)
-    seen = bench.seen(one, other, waiting=(TRIAL,)).running
-    plan = Plan(preempts=tuple(Preempt(job, "8", "it loses least") for job in seen))
-    assert [*bench.elastic.begin(plan, lambda job: job.id == "7")] == []
-    bench.elastic.overs.turn()
-    assert bench.elastic.overs.all() == {}
-    assert not bench.elastic.overs.saved("7", 0, bench.name())
-    bench.elastic.looking()
-    other_alone = replace(plan, preempts=plan.preempts[1:])
-    assert [one.job for one in bench.elastic.begin(other_alone, always)] == ["9"]
-
-
 def test_one_that_was_not_asked_for_long_is_nobodys_to_choose(bench: Bench) -> None:
-    one, _ = two_victims(bench)
-    assert bench.one(one).preemptible
+    bench.look(EFFORT, waiting=(TRIAL,))
+    bench.listens(EFFORT)
+    assert bench.one(EFFORT).preemptible
     bench.elastic.overs._rests["7"] = float("inf")
-    assert not bench.one(one).preemptible
+    assert not bench.one(EFFORT).preemptible
 
 
 def test_no_room_is_made_for_one_who_had_it_as_the_look_was_made(bench: Bench) -> None:

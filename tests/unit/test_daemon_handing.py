@@ -26,6 +26,7 @@ from pliant.daemon.handing import (
     UNHEARD_S,
     HandOvers,
     Wanted,
+    _with_room,
     name_of,
 )
 from pliant.errors import Refused, Unavailable
@@ -158,120 +159,45 @@ def test_a_checkpoint_that_was_asked_for_leads_to_the_other_shape(
     assert caplog.messages == [f"job 7: {words}" for words in ("to 2: it fits better", *steps)]
 
 
-def test_of_several_that_make_room_each_is_told_how_far_the_others_are(bench: Bench) -> None:
+def test_one_job_makes_room_for_a_guest(bench: Bench) -> None:
     bench.begin(guest="8")
-    other = replace(bench.asked, id="9")
-
-    def seen(
-        job: str,
-        now_s: float,
-        state: JobState | None,
-        fence_end_s: float = 0.0,
-        *,
-        suspended: bool = False,
-        again: bool = False,
-    ) -> Scene:
-        active = bench.overs._active[job]
-        sight = Sight(state, run=active.over.run + again, suspended=suspended)
-        scene = Scene(now_s, sight, fence_end_s=fence_end_s)
-        return bench.overs._in_company(active, scene)
-
-    bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
-    waits, runs = JobState.WAITING, JobState.RUNNING
-    first = seen("7", 1000.0, waits)
-    assert (first.awaits, first.room_s) == (True, 1000.0)  # 9 was not looked at yet
-    assert seen("9", 1010.0, runs).awaits is False
-    seen("9", 1015.0, runs, suspended=True)  # nobody knows until when
-    assert seen("7", 1016.0, waits).awaits is False
-    seen("9", 1016.0, runs, again=True)  # it has left, and has come back
-    assert seen("7", 1016.0, waits).awaits is False
-    early = Scene(1016.2, Sight(waits, begins_s=1016.3))  # its fence stands until then
-    bench.overs._in_company(bench.overs._active["9"], early)
-    assert seen("7", 1016.2, waits).awaits is True
-    seen("9", 1016.5, JobState.ENDING, again=True)  # Slurm counts its next run from its requeue on
-    assert seen("7", 1016.5, waits).awaits is True
-    seen("9", 1017.0, runs)
-    assert seen("9", 1018.0, waits).room_s == 1017.0  # when it ran last
-    seen("9", 1019.0, runs)
-    first = seen("7", 1020.0, waits)
-    assert (first.awaits, first.room_s) == (True, 1020.0)
-    second = seen("9", 1030.0, waits, fence_end_s=1100.0)  # it has left, and keeps others out yet
-    assert (second.awaits, second.room_s) == (False, 1030.0)
-    first = seen("7", 1040.0, waits)
-    assert (first.awaits, first.room_s) == (False, 1030.0)
-    assert seen("9", 1041.0, waits).room_s == 1030.0
-    elsewhere = replace(bench.asked, id="10")
-    bench.overs.begin(elsewhere, Wanted(OLD, ("n3",), "11"), bench.hands.clock() + 60, "for 11")
-    seen("10", 1042.0, runs)
-    assert seen("9", 1043.0, waits).awaits is False  # who makes room for another
-    bench.overs._end(bench.overs._active["10"], Outcome.GONE)
-    assert seen("9", 1044.0, waits).room_s == 1030.0
-    bench.overs._end(bench.overs._active["9"], Outcome.GONE)  # and so its place is free only now
-    assert seen("7", 1050.0, waits).room_s == 1050.0
-    assert seen("7", 1051.0, waits).room_s == 1050.0
-
-
-@pytest.mark.parametrize("outcome", [Outcome.NOT_SAVED, Outcome.STALLED, Outcome.STAYS])
-def test_where_one_of_several_stays_the_others_make_no_room_for_their_guest(
-    bench: Bench, outcome: Outcome
-) -> None:
-    bench.begin(guest="8")
-    for job in ("9", "10"):
-        other = replace(bench.asked, id=job)
-        bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
-    saved = bench.overs._active["9"]
-    saved.over = replace(saved.over, saved_s=bench.hands.clock())
-    bench.overs._active["10"].stays = outcome is Outcome.STAYS
-    bench.overs._end(bench.overs._active["10"], outcome)
-    assert {job: wanted.guest for job, wanted in bench.overs.all().items()} == {"7": "", "9": ""}
-    assert [bench.store.handovers(job)[-1].guest for job in ("7", "9")] == ["", ""]  # to the next
-    assert (saved.stays, saved.over.saved_s > 0) == (False, True)  # it returns to its own place
-    assert bench.overs.rests("10") is (outcome is not Outcome.STALLED)
+    other, until_s = replace(bench.asked, id="9"), bench.hands.clock() + 60
+    assert not bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), until_s, "for 8")
+    assert bench.overs.begin(other, Wanted(OLD, ("n2",), "10"), until_s, "for 10")
+    bench.overs._end(bench.overs._active["9"], Outcome.NOT_SAVED)
     bench.overs._end(bench.overs._active["7"], Outcome.NOT_SAVED)
-    assert bench.store.handovers("7")[-1].outcome == Outcome.STAYS
-    assert bench.overs.stays("7", 0)  # its checkpoint comes too late: it goes on where it is
-    assert not bench.overs.saved_late(bench.asked, 0, "7.0")
-    bench.overs._end(saved, Outcome.DONE)
-    assert bench.made_room == ["8"]  # who had nothing of it, and is not to have it again soon
+    assert bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), until_s, "for 8")
 
 
-@pytest.mark.parametrize("outcome", [Outcome.HELD, Outcome.SLOW, Outcome.CHANGED])
-@pytest.mark.parametrize("runs", [True, False])
-def test_so_it_is_where_one_is_held_as_it_runs_or_is_next_in_its_place_again(
-    bench: Bench, outcome: Outcome, runs: bool
-) -> None:
+def test_a_checkpoint_that_comes_late_makes_no_room_where_another_job_does(bench: Bench) -> None:
     bench.begin(guest="8")
-    other = replace(bench.asked, id="9")
-    bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
-    bench.overs._active["9"].holds = runs
-    bench.overs._end(bench.overs._active["9"], outcome)
-    keeps = runs or outcome is not Outcome.HELD  # who is held as it waits has left its place
-    assert bench.overs.all()["7"].guest == ("" if keeps else "8")
+    name = name_of(bench.under_way)
+    bench.overs.withdraw("7")
+    bench.go_on(3)
+    other, until_s = replace(bench.asked, id="9"), bench.hands.clock() + 60
+    assert bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), until_s, "for 8")
+    assert bench.overs.saved_late(ASKED, 0, name)
+    assert (bench.overs.of("7"), bench.overs.stays("7", 0, name)) == (None, True)
 
 
-def test_nobody_has_a_turn_for_room_of_which_a_part_stands_still(bench: Bench) -> None:
+def test_since_when_the_room_of_a_guest_is_there(bench: Bench) -> None:
     bench.begin(guest="8")
-    other = replace(bench.asked, id="9")
-    bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
-    still = Scene(1000.0, Sight(JobState.RUNNING, suspended=True), Sight(JobState.WAITING))
-    bench.overs._in_company(bench.overs._active["9"], still)
-    waits = Scene(1000.0, Sight(JobState.WAITING), Sight(JobState.WAITING))
-    assert bench.overs._in_company(bench.overs._active["7"], waits).guest.held
+    waits, runs = JobState.WAITING, JobState.RUNNING
 
+    def room_s(now_s: float, fence_end_s: float = 0.0, **sight: Any) -> float:
+        scene = Scene(now_s, Sight(**sight), fence_end_s=fence_end_s)
+        return _with_room(bench.overs._active["7"], scene).room_s
 
-def test_where_one_of_several_ends_its_place_is_room(bench: Bench) -> None:
-    bench.begin(guest="8")
-    other = replace(bench.asked, id="9")
-    bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), bench.hands.clock() + 60, "for 8")
-    bench.overs._end(bench.overs._active["9"], Outcome.RUN_OVER)
-    waits = Scene(1000.0, Sight(JobState.WAITING), Sight(JobState.WAITING))
-    assert bench.overs._in_company(bench.overs._active["7"], waits).guest.is_waiting
-
-
-def test_who_makes_room_for_nobody_is_in_no_company(bench: Bench) -> None:
-    bench.begin()
-    scene = Scene(1000.0, Sight(JobState.RUNNING))
-    assert bench.overs._in_company(bench.overs._active["7"], scene) == scene
+    assert room_s(1000.0, state=runs) == 1000.0
+    assert room_s(1001.0, state=JobState.ENDING, run=1) == 1001.0  # counted from its requeue on
+    assert room_s(1002.0, state=waits, begins_s=1003.0) == 1002.0
+    assert room_s(1003.0, 1100.0, state=waits, begins_s=1003.0) == 1003.0
+    assert room_s(1004.0, state=waits, begins_s=1003.0) == 1003.0
+    assert room_s(1005.0, state=runs, run=1) == 1003.0
+    bench.start()
+    bench.overs.resume([ASKED])
+    assert room_s(1006.0, state=waits) == 1006.0  # it is seen for the first time
+    assert room_s(1007.0, state=waits) == 1006.0
 
 
 def test_the_batch_system_is_ready_before_a_program_that_has_saved_is_answered(

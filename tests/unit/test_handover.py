@@ -551,26 +551,11 @@ def test_a_guest_that_does_not_start_keeps_its_pin_for_no_longer_than_a_start_ta
     assert next_step(over, runs) == Step(Do.END, outcome=Outcome.DONE)
 
 
-def test_who_makes_room_with_another_keeps_its_fence_until_that_has_left_too() -> None:
-    victim = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)
-    guest = Sight(WAITING, priority=PINNED + 1)
-    scene = Scene(1003.0, victim, guest, fence_end_s=1003.0 + FENCE_S)
-    over = intended(guest="8")
-    assert next_step(over, scene).do is Do.UNFENCE
-    assert next_step(over, replace(scene, awaits=True)) == Step(Do.WAIT)
-    assert next_step(over, replace(scene, awaits=True, fence_end_s=1010.0)).do is Do.RENEW
-    barred = replace(over, barred=True)
-    assert next_step(barred, replace(scene, awaits=True, fence_end_s=0.0)) == Step(Do.WAIT)
-    for gone in (replace(guest, state=RUNNING), replace(guest, state=None)):
-        assert next_step(over, replace(scene, guest=gone, awaits=True)).do is Do.UNFENCE
-
-
 def test_a_guest_is_pinned_once_nothing_but_its_fence_keeps_its_room() -> None:
     """With its pin it would be before others on every node."""
     victim = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)
     scene = Scene(1003.0, victim, Sight(WAITING, priority=5), fence_end_s=1003.0 + FENCE_S)
     over = intended(guest="8")
-    assert next_step(over, replace(scene, awaits=True)) == Step(Do.WAIT)
     assert next_step(over, replace(scene, now_s=1001.5)) == Step(Do.WAIT)  # it may not begin yet
     assert next_step(over, scene).do is Do.PIN_GUEST
     assert next_step(over, replace(scene, fence_end_s=0.0)).do is Do.PIN_GUEST

@@ -10,9 +10,10 @@ from build import claims, got, job, node, snapshot, starts
 from resizing import carried_out, elastic, runs
 
 from pliant.cycle import cycle
+from pliant.errors import BadInput
 from pliant.model import Job, JobClass, Reservation, Snapshot
 from pliant.plan import Plan
-from pliant.policies import by_name
+from pliant.policies import by_name, live
 
 NODES = [node("n1", gpus=8, cpus=32), node("n2", gpus=8, cpus=32)]
 
@@ -182,6 +183,16 @@ def test_lrtp_tells_those_with_the_longest_run_left_until_there_is_room() -> Non
     wide = replace(view, waiting=(trial(1, 8),))
     assert told(cycle(wide, by_name("lrtp"))) == {"92": "1", "91": "1"}
     assert told(cycle(wide, by_name("fitgpp"))) == {"90": "1"}
+
+
+@pytest.mark.parametrize("name", ["fitgpp", "lrtp", "rand"])
+def test_on_a_real_cluster_one_job_makes_room_for_a_trial_job(name: str) -> None:
+    view = full(*(best_effort(90 + n, 4, "n1" if n < 2 else "n2") for n in range(4)))
+    policy = live(name, {})
+    assert len(told(cycle(view, policy))) == 1
+    assert told(cycle(replace(view, waiting=(trial(1, 8),)), policy)) == {}
+    with pytest.raises(BadInput, match=f"{name}: several: True: on a real cluster False is expec"):
+        live(name, {"several": True})
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

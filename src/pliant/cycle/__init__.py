@@ -1,7 +1,15 @@
 """The decision: one pure function from a snapshot and a policy to a plan."""
 
 from pliant.cycle.bounds import caps_of, kept_within_limits, some_wait_for_all
-from pliant.cycle.decide import DEFAULT_LIMIT, could_start, cycle, has_room, leftover, taken_back
+from pliant.cycle.decide import (
+    DEFAULT_LIMIT,
+    could_follow,
+    could_start,
+    cycle,
+    has_room,
+    leftover,
+    taken_back,
+)
 from pliant.cycle.explain import Explanation, Tried, explain, molded_from
 from pliant.cycle.gate import (
     Gate,
@@ -26,6 +34,7 @@ __all__ = [
     "allowed_shapes",
     "capped",
     "carries_ours",
+    "could_follow",
     "could_start",
     "cycle",
     "explain",

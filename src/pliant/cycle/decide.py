@@ -225,6 +225,19 @@ def has_room(snapshot: Snapshot, plan: Plan, job: Job, shape: Shape) -> bool:
     return free.room(job, option, (job,), first=(own[: shape.nodes],)) is not None
 
 
+def could_follow(snapshot: Snapshot, plan: Plan, guest: Job, job: Job) -> bool:
+    """Whether a guest could start now were a running job gone that makes room for it.
+
+    Beside what else runs, what others are on their way to, and what a plan starts. What is kept for
+    others is kept beside the guest's room.
+    """
+    running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
+    plan = replace(plan, claims=())
+    free = leftover(settled(replace(snapshot, running=running)), plan, behind=guest.id)
+    option = (guest.shape, free.need(guest, guest.shape))
+    return free.room(guest, option, (job,), beside=frozenset((guest.id,))) is not None
+
+
 def could_start(
     snapshot: Snapshot, plan: Plan, job: Job, shape: Shape, nodes: tuple[str, ...] = ()
 ) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby
 
 from pliant.batch import FENCE
 from pliant.daemon.beats import Beats
@@ -329,8 +328,8 @@ class Elastic:
     def begin(self, plan: Plan, acts_on: Callable[[Job], bool]) -> Iterator[Decision]:
         """Ask for what a plan says of running jobs; yield what was begun."""
         now_s = self._clock()
-        for guest, preempts in groupby(plan.preempts, lambda one: one.room_for):
-            yield from self._make_room(guest, [*preempts], acts_on, now_s)
+        for preempt in plan.preempts:
+            yield from self._make_room(preempt, acts_on, now_s)
         for reshape in plan.reshapes:
             job = reshape.job
             if acts_on(job):
@@ -390,27 +389,17 @@ class Elastic:
             )
 
     def _make_room(
-        self, who: str, preempts: list[Preempt], acts_on: Callable[[Job], bool], now_s: float
+        self, preempt: Preempt, acts_on: Callable[[Job], bool], now_s: float
     ) -> Iterator[Decision]:
-        """Ask all that are to make room for one guest, or none: a part of it is of no use.
-
-        Those that nobody could ask are requeued at once, and so are the last to be begun.
-        """
-        asks = self._places.guest(who)
-        guest = asks.id if asks is not None else who
+        job, reason = preempt.job, preempt.reason
+        asks = self._places.guest(preempt.room_for)
+        guest = asks.id if asks is not None else preempt.room_for
         if guest in self.overs.ended_since():  # it had its room before the look was over
             return
-        begun = list[Decision]()
-        for preempt in sorted(preempts, key=lambda one: not self.runs.may_reshape(one.job)):
-            job, reason = preempt.job, preempt.reason
-            wanted = Wanted(job.shape, job.nodes, guest, asks=asks)
-            if not (acts_on(job) and self._began(job, wanted, now_s, reason)):
-                for other in begun:
-                    self.overs.withdraw(other.job)
-                return
+        wanted = Wanted(job.shape, job.nodes, guest, asks=asks)
+        if acts_on(job) and self._began(job, wanted, now_s, reason):
             words = f"makes room for job {guest}: {reason}"
-            begun.append(Decision(now_s, job.id, "preempt", shape_text(job.shape), words))
-        yield from begun
+            yield Decision(now_s, job.id, "preempt", shape_text(job.shape), words)
 
     def _began(self, job: Job, wanted: Wanted, now_s: float, reason: str) -> bool:
         try:

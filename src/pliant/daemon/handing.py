@@ -66,10 +66,6 @@ LATE = frozenset(
 _GIVEN_UP = LATE | {Outcome.STALLED.value}
 _TURNED = frozenset((Outcome.REFUSED, Outcome.SLOW, Outcome.AS_WAS))
 """What stands before why a shape was refused: before 0.2 it was AS_WAS for REFUSED."""
-_ROOM = frozenset((Outcome.DONE, Outcome.GONE, Outcome.RUN_OVER))
-"""The ends in which a job that makes room for a guest has left its place, if only by its end."""
-_BACK = frozenset((Outcome.SLOW, Outcome.CHANGED))
-"""Those in which it has left it, and may have it again before the guest."""
 _BEGUN = frozenset((Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED))
 """The ends in which its next run has begun."""
 _AGAIN = _BEGUN | {Outcome.CHANGED}
@@ -135,14 +131,11 @@ class _Active:
     ran_s: float = 0.0  # when it was last seen to run or to end
     waits_s: float = 0.0  # since when it is seen to wait, where the batch system does not say
     behind_s: float = 0.0  # when another's fence was last seen around its nodes
-    holds: bool = True  # it has its place yet, when it was last looked at
     room_s: float = 0.0  # when it was last seen to make room for its guest yet; 0.0: it was not
     requeued: bool = False  # the batch system was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
     ready: bool = False  # the batch system is, for its program's end
     once_more: bool = False  # its requeue has been forgotten
-    still: bool = False  # it is suspended: nobody knows until when
-    vain: str = ""  # the guest for whom it has left its place in vain
 
 
 class HandOvers:
@@ -190,7 +183,8 @@ class HandOvers:
         """Ask a job's program for a checkpoint; False where one is under way already.
 
         False too for one that runs where ``job`` is of a look that is older than the end of that
-        run, shortly after it has saved in vain, and for a shape that it was not given.
+        run, shortly after it has saved in vain, for a shape that it was not given, and for a guest
+        for whom another makes room: one of two may keep its place.
         Where none ``listens`` that could make one, it is as good as made at once: nothing is
         awaited, and :meth:`resume` knows it by that.
         """
@@ -199,7 +193,8 @@ class HandOvers:
         with self._lock:
             is_over = self._is_resting(job.id) or job.restarts <= self._gone.get(job.id, -1)
             is_over |= wanted.shape in self.refused(job.id)
-            if job.id in self._active or (is_over and job.state is JobState.RUNNING):
+            is_under_way = job.id in self._active or self._is_served(wanted.guest)
+            if is_under_way or (is_over and job.state is JobState.RUNNING):
                 return False
             asked = replace(job, next_nodes=wanted.nodes)
             row = HandOverRow(
@@ -229,6 +224,10 @@ class HandOvers:
         log.info("job %s: to %s: %s", job.id, after, reason, extra=fields)
         self._told(job.id)
         return True
+
+    def _is_served(self, guest: str) -> bool:
+        """Whether a job is a guest, for whom another makes room."""
+        return guest != "" and any(one.over.guest == guest for one in self._active.values())
 
     def resume(self, jobs: Iterable[Job]) -> None:
         """Go on with what was under way when pliantd ended; ``jobs``: all that are there now.
@@ -400,7 +399,7 @@ class HandOvers:
                 over, then = replace(over, shape=job.shape, guest=""), None
             job = replace(job, next_nodes=then.next_nodes if then is not None else ())
             wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s, over.asks)
-            if not self._has_place(job, wanted):
+            if self._is_served(over.guest) or not self._has_place(job, wanted):
                 self._store.handed_over(rows[-1].id, over.saved_s, Outcome.STAYS)
                 return True
             self._note_heard(self._reopen(rows[-1], over, job))
@@ -442,15 +441,15 @@ class HandOvers:
     def _begun_once_more(self, row: HandOverRow, over: HandOver, job: Job) -> _Active | None:
         """Reopen one after which its next run had begun; None where it may not go back now.
 
-        It becomes what it was to be and makes room for the same guest, unless that was refused or
-        there is no room for it any more: then it starts again as it is known.
+        It becomes what it was to be and makes room for the same guest, unless that was refused,
+        another does so, or there is no room for it any more: then it starts again as it is known.
         """
         then, refused = _as_asked(row), self.refused(job.id)
         nodes = then.next_nodes if then is not None else ()
         as_asked = Wanted(over.shape, nodes, over.guest, asks=over.asks)
         ways = (as_asked, Wanted(job.shape))
         for wanted in (way for way in ways if way.shape == job.shape or way.shape not in refused):
-            if self._has_place(job, wanted):
+            if not self._is_served(wanted.guest) and self._has_place(job, wanted):
                 over = replace(over, shape=wanted.shape, guest=wanted.guest, saved_s=self._clock())
                 return self._reopen(row, over, replace(job, next_nodes=wanted.nodes))
         return None
@@ -538,7 +537,7 @@ class HandOvers:
             scene = self._hands.scene(over, job)
             scene = _as_queued(active, scene, self._monotonic() - since_s)
             active.behind_s = scene.behind_s or active.behind_s
-            scene = self._in_company(active, replace(scene, behind_s=active.behind_s))
+            scene = _with_room(active, replace(scene, behind_s=active.behind_s))
             over = self._as_it_ends(active, over, scene.job)
             step = next_step(over, scene)
             with self._lock:
@@ -568,27 +567,6 @@ class HandOvers:
         active.trouble = ""
         active.next_s = self._monotonic() + _pause_s(step, active)
         active.did = step
-
-    def _in_company(self, active: _Active, scene: Scene) -> Scene:
-        """Add how far all are that make room for the same guest."""
-        guest, now_s = active.over.guest, scene.now_s
-        if not guest:
-            return scene
-        job = scene.job
-        active.still = job.suspended  # for as long as whoever stopped it likes
-        again = job.state is JobState.RUNNING and job.run > active.over.run
-        has_left = again or (job.state is JobState.WAITING and now_s >= job.begins_s)
-        active.holds = not has_left and not active.still
-        if active.holds or scene.fence_end_s or not active.room_s:
-            active.room_s = now_s
-        with self._lock:
-            every = [one for one in self._active.values() if one.over.guest == guest]
-        others = [one for one in every if one is not active]
-        awaits = any(one.holds for one in others)
-        room_s = max(one.room_s for one in every)
-        if any(one.still for one in others):  # its place is no room, and it may be so for long
-            scene = replace(scene, guest=replace(scene.guest, held=True))
-        return replace(scene, awaits=awaits, room_s=now_s if awaits else room_s)
 
     def _heard(self, active: _Active, step: Step, job: Sight) -> Step:
         """Return a step, but for a requeue that would end a run whose program may run again.
@@ -729,13 +707,9 @@ class HandOvers:
     def _end(self, active: _Active, outcome: Outcome) -> None:
         with self._lock:
             self._active.pop(active.over.job, None)
-            outcome = self._end_of_company(active, outcome)
             told = _told(active.over, outcome)
             self._ended_since |= {active.over.job, active.over.guest}
             self._refused.pop(active.over.job, None)
-            for one in self._active.values():
-                if one.over.guest and one.over.guest == active.over.guest:
-                    one.room_s = 0.0  # what this one leaves is there only now
             if outcome in _AGAIN:
                 self._gone[active.over.job] = active.over.run
             elif outcome is Outcome.STAYS or _was_checked(active.job, outcome):
@@ -744,27 +718,7 @@ class HandOvers:
         change = shape_text(active.job.shape), shape_text(active.over.shape)
         log.info("job %s: %s", active.over.job, told, extra=about_job(active.job, *change))
         self._told(active.over.job)
-        self._ended(active.job, active.vain or active.over.guest, outcome, told)
-
-    def _end_of_company(self, active: _Active, outcome: Outcome) -> Outcome:
-        """Let the others make room no more where one of several keeps its place; how that ends.
-
-        Their guest cannot start in what they leave: it would have its turn before all others for
-        nothing, and start elsewhere. Those that have not saved stay, also where they do it late.
-        """
-        guest = active.over.guest
-        others = [one for one in self._active.values() if one.over.guest == guest != ""]
-        keeps = outcome in _BACK or (active.holds and outcome not in _ROOM)
-        for one in others if keeps else ():
-            over = one.over
-            one.over, one.vain = replace(over, guest="", asks=None), guest
-            one.stays |= not over.saved_s
-            if one.stays:
-                one.over = replace(one.over, until_s=0.0)
-            self._store.reopened(one.number, over.saved_s, shape_text(over.shape), "")
-            self._hasten(one)
-        is_late = outcome is Outcome.NOT_SAVED
-        return Outcome.STAYS if is_late and (active.stays or (keeps and others)) else outcome
+        self._ended(active.job, active.over.guest, outcome, told)
 
 
 def _has_another_limit(job: Job, limit_s: float) -> bool:
@@ -785,6 +739,18 @@ def _as_queued(active: _Active, scene: Scene, took_s: float) -> Scene:
         active.waits_s = active.waits_s or scene.now_s
         return replace(scene, job=replace(scene.job, queued_s=float(int(active.waits_s))))
     return scene
+
+
+def _with_room(active: _Active, scene: Scene) -> Scene:
+    """Return what is seen, with when the room for its guest was last seen to be made yet."""
+    if not active.over.guest:
+        return scene
+    job, now_s = scene.job, scene.now_s
+    again = job.state is JobState.RUNNING and job.run > active.over.run
+    has_left = again or (job.state is JobState.WAITING and now_s >= job.begins_s)
+    if not has_left or scene.fence_end_s or not active.room_s:
+        active.room_s = now_s
+    return replace(scene, room_s=active.room_s)
 
 
 def _was_checked(job: Job, outcome: Outcome) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pliant.batch import FENCE
-from pliant.cycle import caps_of, could_start, has_room
+from pliant.cycle import caps_of, could_follow, could_start, has_room
 from pliant.daemon.guests import apart, first_task
 from pliant.daemon.handing import Wanted
 from pliant.model import Caps, Job, Shape, Snapshot
@@ -73,9 +73,7 @@ class Places:
         """
         if self._decided is None:
             return True
-        snapshot, _ = self._decided
-        others = [one for one in snapshot.reservations if not one.name.startswith(FENCE)]
-        snapshot = replace(snapshot, reservations=tuple(others))
+        snapshot = _without_fences(self._decided[0])
         nodes = () if wanted.guest else wanted.nodes
         return is_open(snapshot, self._limited(job, wanted), nodes or job.nodes)
 
@@ -119,14 +117,30 @@ class Places:
         """Return whether a job that has saved could start again so: else it would only wait.
 
         One that needs no more than it gives up has room there, unless it shares it with another.
-        One that was to leave that other has no need to, once it is gone.
+        One that was to leave that other has no need to, once it is gone; nor has one whose guest
+        could not start in its place, beside what others have taken meanwhile.
         """
         shares = self._shares(job)
         if job.shares and not shares and wanted.shape == job.shape and not wanted.guest:
             return self._decided is None
         less = wanted.shape.amount <= job.shape.amount and wanted.shape.nodes <= job.shape.nodes
         own = less and set(wanted.nodes) <= set(job.nodes) and not shares
-        room = wanted.guest != "" or own
+        room = self._does_for(wanted.asks, job) if wanted.guest else own
         kept_from = self.overtaken(job, wanted) or self._kept_by(job, wanted.shape)
         keeps = self.is_open(job, wanted) and not kept_from
-        return keeps and (room or self.has_room(job, wanted))
+        return keeps and (room or (not wanted.guest and self.has_room(job, wanted)))
+
+    def _does_for(self, guest: Job | None, job: Job) -> bool:
+        """Whether the guest of a job could start once that has left: others may have the rest."""
+        if self._decided is None or guest is None:  # 0.1.0 did not note who it is
+            return True
+        snapshot, plan = self._decided
+        if all(one.id != job.id for one in snapshot.running):  # it has begun since
+            return True
+        snapshot = apart(_without_fences(snapshot), (guest.id,))
+        return could_follow(snapshot, plan, guest, job)
+
+
+def _without_fences(snapshot: Snapshot) -> Snapshot:
+    others = [one for one in snapshot.reservations if not one.name.startswith(FENCE)]
+    return replace(snapshot, reservations=tuple(others))

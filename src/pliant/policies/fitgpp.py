@@ -13,7 +13,8 @@ over all running BE jobs. Its grace period over, j goes back to the head of the 
 What the paper does not cover:
 
 - Where no BE job qualifies, the trial job waits at the head, as in FIFO. ``several``: then it takes
-  the room of several, added in the order of their scores until it fits.
+  the room of several, added in the order of their scores until it fits. So it is in simulations
+  alone: on a real cluster one of several may keep its place, and the others have saved for nothing.
 - The queue is the batch system's: a site gives trial jobs a QOS that puts them first. A trial job
   further back may start or take room only in the hole that the first waiting job's claim leaves.
 - A trial job for which room is being made takes no more, and nobody else gets that room, wherever
@@ -27,7 +28,8 @@ The baselines, as the paper has them: ``fifo`` knows of no classes, so that tria
 and pass nobody either; ``lrtp`` (longest remaining time, as in Big-C) tells the BE jobs with the
 longest run left one after the other, wherever they run, until the trial job fits; ``rand`` does so
 in an order that is drawn at random, by ``seed`` and the trial job. The order alone decides who is
-told, and a job may be told again and again.
+told, and a job may be told again and again. On a real cluster the first of that order is told whose
+room alone does.
 
 Options: ``shape``: which of a job's shapes it gets; ``s`` and ``p``: the paper's s and P;
 ``several``; ``seed``; ``times``: of the baselines, how often a job is told at most, 0 for any.
@@ -37,10 +39,11 @@ Source: Yabuuchi et al. (paper 001), sections 2.1, 2.2 and 3, appendix A.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from random import Random
+from types import MappingProxyType
 from typing import ClassVar
 
 from pliant.model import ALL_CORES, Job, Node, Snapshot
@@ -49,6 +52,9 @@ from pliant.policies.shapes import Fixed
 from pliant.policies.trials import Turns, Wish
 from pliant.speedup import left_s
 
+_ALONE: Mapping[str, object] = MappingProxyType({"several": False})
+"""Live no room is made by several: each leaves at a time of its own, or stays after all."""
+
 
 class _Fifo:
     """What these policies have in common; ``victims`` says whose room a trial job may take."""
@@ -56,6 +62,7 @@ class _Fifo:
     molds: ClassVar[bool] = False
     resizes: ClassVar[bool] = True
     by_progress: ClassVar[bool] = False  # whether it asks how far jobs are
+    live_options: ClassVar[Mapping[str, object]] = MappingProxyType({})
     shape: Fixed
 
     def __call__(self, snapshot: Snapshot) -> Plan:
@@ -86,6 +93,7 @@ class FitGpp(_Fifo):
     """The BE job with the least demand and grace period of those that make room enough."""
 
     name: ClassVar[str] = "fitgpp"
+    live_options: ClassVar[Mapping[str, object]] = _ALONE
     s: float = 4.0
     p: int = 1
     several: bool = False
@@ -98,7 +106,7 @@ class FitGpp(_Fifo):
             (one for one in wish.running if one.preempted < self.p and one.preemptible),
             key=lambda one: (score[one.id], one.id),
         )
-        yield from ([one] for one in ranked)
+        yield from _alone(ranked)
         if self.several:
             yield from _more_and_more(ranked)
 
@@ -108,15 +116,17 @@ class Lrtp(_Fifo):
     """The BE jobs with the longest run left, until there is room."""
 
     name: ClassVar[str] = "lrtp"
+    live_options: ClassVar[Mapping[str, object]] = _ALONE
     by_progress: ClassVar[bool] = True
     times: int = 0
+    several: bool = True
     shape: Fixed = "own"
 
     def victims(self, wish: Wish) -> Iterator[list[Job]]:
-        """Yield the longest, the two longest …"""
+        """Yield the longest, the two longest …; or each alone."""
         some = _told_less(wish.running, self.times)
         some.sort(key=lambda one: (-left_s(one, one.shape), one.id))
-        yield from _more_and_more(some)
+        yield from _more_and_more(some) if self.several else _alone(some)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +134,25 @@ class Rand(_Fifo):
     """BE jobs in a random order, until there is room."""
 
     name: ClassVar[str] = "rand"
+    live_options: ClassVar[Mapping[str, object]] = _ALONE
     seed: int = 1
     times: int = 0
+    several: bool = True
     shape: Fixed = "own"
 
     def victims(self, wish: Wish) -> Iterator[list[Job]]:
-        """Yield one, that one and another …"""
+        """Yield one, that one and another …; or each alone."""
         some = sorted(_told_less(wish.running, self.times), key=lambda one: one.id)
         Random(f"{self.seed} {wish.job.id}").shuffle(some)  # noqa: S311  # no secret
-        yield from _more_and_more(some)
+        yield from _more_and_more(some) if self.several else _alone(some)
 
 
 def _told_less(running: list[Job], times: int) -> list[Job]:
     return [one for one in running if one.preemptible and (not times or one.preempted < times)]
+
+
+def _alone(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    return ([one] for one in jobs)
 
 
 def _more_and_more(jobs: Sequence[Job]) -> Iterator[list[Job]]:

@@ -18,9 +18,11 @@ from prove.fake_slurm import (
     CLEANING_S,
     KILLED,
     KILLS_S,
+    THROTTLE,
     FakeSlurm,
     Jobs,
     Record,
+    array_task,
 )
 from prove.seeds.loops import Time
 
@@ -69,15 +71,27 @@ class Cluster(FakeSlurm):
         self.told(words, by_owner=by_owner)
         self.soon()
 
-    def submit(self, job: Record) -> Record:
-        """Put a job into the queue; return it with its number."""
+    def number_of(self, name: str) -> int:
+        """The number of the record of that name; of a task without one that of its array."""
+        job = self._named(name)
+        return job.number if job is not None else int(name.partition("_")[0])
+
+    def submit(self, job: Record, tasks: int = 1, at_once: int = 0) -> Record:
+        """Put a job into the queue, or an array of so many; return it with its number."""
         self.now()
-        self.last += 1
-        second = float(int(self.now_s))
-        job = replace(job, number=self.last, submit_s=second, begin_s=second, reason="Priority")
+        number, second = self.next_number(), float(int(self.now_s))
+        if tasks > 1:
+            limit = f"%{at_once}" if at_once else ""
+            shown = (("ArrayJobID", f"{number}"), ("ArrayTaskID", f"1-{tasks}{limit}"))
+            job = replace(job, also=(*shown, *([(THROTTLE, f"{at_once}")] if at_once else ())))
+        job = replace(job, number=number, submit_s=second, begin_s=second, reason="Priority")
         self._keep(job)
         self.soon()
         return job
+
+    def next_number(self) -> int:
+        self.last += 1
+        return self.last
 
     def cancel(self, number: int) -> None:
         """Do what scancel does."""
@@ -159,6 +173,21 @@ class Cluster(FakeSlurm):
         super().schedule()
         self.passed()
 
+    def start(self, job: Record) -> None:
+        """Start a job; of an array its first task, and another one in the next pass."""
+        array, tasks, _ = array_task(job)
+        if not tasks.isdecimal() and array:
+            self._split(f"{array}_{tasks.partition('-')[0].partition(',')[0]}")
+            job = replace(self.state.jobs[self.last], on=job.on)
+            self.soon()
+        super().start(job)
+
+    def _may_start(self, job: Record) -> bool:
+        array, _, most = array_task(job)
+        jobs = self.state.jobs.values()
+        run = most and sum(one.has_gpus and array_task(one)[0] == array for one in jobs)
+        return super()._may_start(job) and not 0 < most <= run
+
     def _kill_again(self) -> None:
         """What was to end a run ends the next one there too, if it comes late, or twice.
 
@@ -188,8 +217,8 @@ class Cluster(FakeSlurm):
 
     def _before_their_turn(self) -> Iterator[Record]:
         """Who may go before the first that has no room, which starts no later by that."""
-        may = [j for j in self.state.jobs.values() if j.waits and j.priority > 0]
-        waiting = sorted((j for j in may if j.begin_s <= self.now_s), key=lambda j: -j.priority)
+        may = filter(self._may_start, self.state.jobs.values())
+        waiting = sorted(may, key=lambda job: -job.priority)
         free, reserved = self.open(), self._reserved(waiting[0]) if waiting else None
         if reserved is None:
             return
@@ -255,7 +284,8 @@ class Cluster(FakeSlurm):
         then, jobs = known[0], dict(self.state.jobs)
         for number, before in then.jobs.items():
             now = jobs.get(number)
-            if now is not None and (now.state, now.on) == (before.state, before.on):
+            there = before.state, before.on, before.also
+            if now is not None and (now.state, now.on, now.also) == there:
                 is_it = now.run == before.run
                 if is_it or (now.state == "RUNNING" and self._has_room(now, before)):
                     jobs[number] = before

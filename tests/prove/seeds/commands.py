@@ -49,14 +49,14 @@ class Commands:
     cluster: Cluster
     takes_s: Callable[[bool], float]
     kill: Callable[[str], None]
-    done: Callable[[str, Sequence[str], str], None]
+    done: Callable[[str, Sequence[str], str, float], None]
     armed: list[Armed] = field(default_factory=list)
 
     def run(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> Answer:
         """Run one as :class:`pliant.batch.clients.Clients` does."""
-        step = step_of(argv)
+        step, began_s = step_of(argv), self.time.now_s
         trouble = self._trouble(step)
         is_look = not step and "-j" not in argv
         self._lasts(self.takes_s(is_look) * (40 if trouble is Trouble.SLOW else 1))
@@ -67,7 +67,7 @@ class Commands:
             raise Unavailable(f"{argv[0]}: Unable to contact slurm controller (connect failure)")
         answer = self._answer(trouble, argv, env, stdin)
         if step:
-            self.done(step, argv, answer.words if answer.status else "")
+            self.done(step, argv, answer.words if answer.status else "", began_s)
         if trouble is Trouble.DIES_AFTER:
             self.kill(f"after {step}")
         self._check_alive()

@@ -126,9 +126,17 @@ class Faults:
     # --- moments ---------------------------------------------------------------------------
 
     def _told(self, step: str, argv: Sequence[str], complaint: str) -> None:
-        number = _job_of(argv)
-        if not complaint and number in self._site.work:
+        number = 0 if complaint else self._job_of(argv)
+        if number in self._site.work:
             self.moment(step, number)
+
+    def _job_of(self, argv: Sequence[str]) -> int:
+        """Which job a command is about."""
+        for word in argv[1:]:
+            text = word.removeprefix("ReservationName=pliant_").removeprefix("jobid=")
+            if text.replace("_", "").isdecimal():
+                return self._site.cluster.number_of(text)
+        return 0
 
     def moment(self, moment: str, number: int) -> None:
         """Something has come to a moment."""
@@ -277,12 +285,3 @@ class Faults:
 
 def _drawn(random: Random, weights: Mapping[str, float]) -> str:
     return random.choices([*weights], [*weights.values()])[0]
-
-
-def _job_of(argv: Sequence[str]) -> int:
-    """Which job a command is about."""
-    for word in argv[1:]:
-        text = word.removeprefix("ReservationName=pliant_").removeprefix("jobid=")
-        if text.isdecimal():
-            return int(text)
-    return 0

@@ -12,7 +12,7 @@ from pliant.grammar import find_token, parse_shape
 from pliant.grammar import shapes as request_shapes
 from pliant.model import shape_text
 from pliant.wire import Message
-from prove.fake_slurm import BY_OWNER, Record
+from prove.fake_slurm import BY_OWNER, Record, array_task, called
 from prove.seeds.site import UIDS, Site
 from prove.world import Rejected
 
@@ -100,8 +100,13 @@ class Owners:
         self.did(words[0])
         return True
 
+    def _called(self, number: int) -> str:
+        """What scontrol is told that a job is called, which it may have forgotten."""
+        job = self._site.cluster.state.jobs.get(number)
+        return called(job) if job is not None else f"{number}"
+
     def _holds(self, number: int) -> None:
-        if self._tells("hold", str(number)):
+        if self._tells("hold", self._called(number)):
             self._note(number, held=1.0)
             self._releases_later(number)
 
@@ -109,11 +114,16 @@ class Owners:
         self._site.time.after(self._random.uniform(3, 30), self._releases, number)
 
     def _releases(self, number: int) -> None:
-        self.said.get(number, {}).pop("held", None)
-        self._tells("release", str(number))
+        """End a hold: of an array that of each task, which may have a record of its own by now."""
+        job = self._site.cluster.state.jobs.get(number)
+        array = array_task(job)[0] if job is not None else ""
+        some = [j for j in self._site.cluster.state.jobs.values() if array_task(j)[0] == array]
+        for one in (one.number for one in some) if array else (number,):
+            self.said.get(one, {}).pop("held", None)
+            self._tells("release", self._called(one))
 
     def _requeues(self, number: int) -> None:
-        self._tells("requeue", str(number))
+        self._tells("requeue", self._called(number))
 
     def _cancels(self, number: int) -> None:
         job = self._site.cluster.state.jobs.get(number)
@@ -141,7 +151,7 @@ class Owners:
             )
         )
         before, after = self._site.unnoted(number), self._site.becomes(number)
-        if self._tells("update", f"jobid={number}", word):
+        if self._tells("update", f"jobid={self._called(number)}", word):
             shapes = [parse_shape(text).gpus for text in (before, after) if text]
             as_ours = said.get("gpus") in shapes
             spec = find_token(job.comment)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from pliant.cli.run_door import understood
 from pliant.errors import PliantError
 from pliant.node import core, words
-from pliant.node.core import TERM
+from pliant.node.core import SILENT_S, TERM
 from pliant.node.door import ANSWER_S, END_S, FIRST_S, MOST_S, REPORT_S, TRIES
 from pliant.node.words import CHECKPOINTED, Stage
 from pliant.wire.runs import WATCH_S, RunAnswer
@@ -180,12 +180,14 @@ class Run:
         if self.wrapper is not None:
             self._happens(words.Ended(self._time.now_s, code, saved))
         elif saved and self.was_managed:
-            self._alone()
+            self._time.after(SILENT_S, self._alone)
         else:
             self._exits(code)
 
     def _alone(self) -> None:
         """Its guardian requeues it, or becomes its wrapper: see pliant.node.alone."""
+        if self.is_over:
+            return
         trouble = self._outside.requeue(self.number, self.run)
         if not trouble:
             self._outside.happened(f"job {self.number}: its guardian requeues it")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pliant.grammar import parse_shape
 from pliant.handover import Outcome
-from prove.fake_slurm import Record
+from prove.fake_slurm import Record, array_task, called
 
 
 @dataclass(slots=True)
@@ -26,10 +26,11 @@ class Ran:
 
 @dataclass(slots=True)
 class Known:
-    """What happened to one job."""
+    """What happened to one job; an array as a whole has no runs."""
 
     says: str
     submit_s: float
+    is_array: bool = False
     state: str = ""
     run: int = 0
     told: int = 0  # the run by which Slurm calls the last one: it may have forgotten that
@@ -37,17 +38,25 @@ class Known:
 
 
 class Records:
-    """What happened; ``killed_s``: when pliantd was killed, each time."""
+    """What happened, by what users call a job: a task of an array by its own name."""
 
     def __init__(self) -> None:
-        self.jobs: dict[int, Known] = {}
+        self.jobs: dict[str, Known] = {}
 
     def submitted(self, job: Record, says: str) -> None:
-        self.jobs[job.number] = Known(says, job.submit_s)
+        array, _, _ = array_task(job)
+        self.jobs[array or called(job)] = Known(says, job.submit_s, is_array=array != "")
+
+    def _known(self, job: Record) -> Known | None:
+        array, tasks, _ = array_task(job)
+        if tasks.isdecimal() and array in self.jobs:
+            whole = self.jobs[array]
+            return self.jobs.setdefault(called(job), Known(whole.says, whole.submit_s))
+        return None if array else self.jobs.get(called(job))
 
     def changed(self, before: Record | None, job: Record) -> None:
         """Follow a job."""
-        known = self.jobs.get(job.number)
+        known = self._known(job)
         if known is None or before is None:
             return
         if before.state == job.state:
@@ -87,13 +96,15 @@ class Records:
         finally:
             db.close()
 
-    def _flagged(self) -> dict[int, Known]:
-        return {number: known for number, known in self.jobs.items() if known.says}
+    def _flagged(self) -> dict[str, Known]:
+        some = self.jobs.items()
+        return {job: known for job, known in some if known.says and not known.is_array}
 
     def _of_jobs(self, db: sqlite3.Connection) -> Iterator[str]:
         rows = {
-            int(job): (state, exit_, run)
+            job: (state, exit_, run)
             for job, state, exit_, run in db.execute("SELECT job, state, exit, run FROM jobs")
+            if job not in self.jobs or not self.jobs[job].is_array
         }
         for number, known in self._flagged().items():
             expected = ("ended", known.state, known.run)
@@ -108,7 +119,7 @@ class Records:
 
     def _of_runs(self, db: sqlite3.Connection) -> Iterator[str]:
         rows = {
-            (int(job), run): (gpus, start_s, end_s)
+            (job, run): (gpus, start_s, end_s)
             for job, run, gpus, start_s, end_s in db.execute(
                 "SELECT job, run, gpus, start_s, end_s FROM runs"
             )
@@ -139,7 +150,7 @@ class Records:
         for number, (job, run, after, done_s, outcome) in enumerate(every):
             if not done_s:
                 yield f"job {job}: a hand-over of run {run} has no end"
-            runs = [one for one in self.jobs[int(job)].runs if one.run > run]
+            runs = [one for one in self.jobs[job].runs if one.run > run]
             must_be = (int(job), run) in undisturbed and last[job, run] == number
             if must_be and outcome not in (Outcome.DONE.value, Outcome.GONE.value):
                 yield f"job {job}: nothing went wrong, and run {run} did not become {after}: {outcome}"
@@ -150,8 +161,9 @@ class Records:
 
     def _of_counts(self, db: sqlite3.Connection) -> Iterator[str]:
         told = db.execute("SELECT sum(answered + unanswered) FROM hours").fetchone()[0]
-        if told != len(self._flagged()):
-            yield f"history counts {told} submissions, not {len(self._flagged())}"
+        submitted = sum("_" not in job and known.says != "" for job, known in self.jobs.items())
+        if told != submitted:
+            yield f"history counts {told} submissions, not {submitted}"
 
 
 def made(file: Path) -> int:

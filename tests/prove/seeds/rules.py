@@ -107,7 +107,7 @@ class Rules:
     def _told(self, step: str, argv: Sequence[str], complaint: str) -> None:
         if complaint or step not in OF_JOBS:
             return
-        number = int(argv[2].removeprefix("jobid="))
+        number = self._site.cluster.number_of(argv[2].removeprefix("jobid="))
         job, place = self._site.cluster.state.jobs[number], self._places[number]
         if "pliant=" not in job.comment:
             self.is_wrong(f"job {number} says nothing to Pliant: {' '.join(argv)}")
@@ -143,7 +143,7 @@ class Rules:
     def _stands(self, job: Record, argv: Sequence[str], step: str) -> None:
         """Whether what its owner said last is so yet."""
         said = self._owners.said.get(job.number, {})
-        ago_s = self._site.time.now_s - self._owners.spoke_s.get(job.number, 0.0)
+        ago_s = self._site.began_s - self._owners.spoke_s.get(job.number, 0.0)
         if ago_s < ON_ITS_WAY_S:  # the command was on its way; Slurm has none that looks first
             words = ("Priority",) if step == "release" else (w.partition("=")[0] for w in argv[3:])
             for word in words:
@@ -230,7 +230,7 @@ class Rules:
 
     def _starts_first(self, job: Record, place: Place) -> None:
         """Before all others, by a pin of ours."""
-        recent = place.was_lost or self._site.time.now_s - place.had_s < FRESH_S
+        recent = place.was_lost or self._site.worked_s(place.had_s) < FRESH_S
         again = self._disk.was_full  # of a hand-over whose end could not be stored
         if not (place.saved_s or place.requeued_s or place.is_guest or recent or again):
             self.is_wrong(f"job {job.number} starts with a pin, and has no place to return to")

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
+from prove.fake_slurm import called
 from prove.seeds.cluster import Cluster
 from prove.seeds.disk import Disk
 from prove.seeds.faults import Faults
@@ -20,7 +21,16 @@ from prove.seeds.owners import Owners
 from prove.seeds.records import Records, made
 from prove.seeds.rules import LOOKS, Rules, is_held_by_slurm
 from prove.seeds.site import Site, Trace
-from prove.seeds.workload import EVERY_S, JOBS, Submission, answered, asked, submissions
+from prove.seeds.workload import (
+    EVERY_S,
+    JOBS,
+    TRIALS,
+    USUAL,
+    Submission,
+    answered,
+    asked,
+    submissions,
+)
 
 HAND_OVERS, FAULTS = 20, 5
 """The fewest of a seed of 200 jobs: it goes on until there were as many."""
@@ -71,7 +81,6 @@ class _Seed:
         self.trace = Trace(self.time, folder, shown=shown)
         self.cluster = Cluster(self.time, NODES, Random(f"{seed} cluster"))
         self.site = Site(folder, self.time, self.cluster, self.trace)
-        self.jobs = submissions(Random(f"{seed} jobs"), flags=flags)
         self.owners = Owners(self.site, Random(f"{seed} owners"))
         self.rules = Rules(self.site, self.owners, self.disk)
         span_s = (BEGAN_S + 20, BEGAN_S + JOBS * EVERY_S)
@@ -83,6 +92,8 @@ class _Seed:
         self.site.watches.append(self.records.changed)
         self._looks = self._made = 0
         self._configure(Random(f"{seed} site"))
+        kinds = TRIALS if self.site.policy == "fitgpp" else USUAL
+        self.jobs = submissions(Random(f"{seed} jobs"), kinds, flags=flags)
 
     def _configure(self, random: Random) -> None:
         site = self.site
@@ -139,7 +150,7 @@ class _Seed:
             record = answered(submission, process.submit(asked(submission)) if process else None)
         self.trace.note(f"job {number}: {submission.says or 'nothing said'}")
         self.site.work[number], self.site.says[number] = submission.work, submission.says
-        job = self.cluster.submit(record)
+        job = self.cluster.submit(record, submission.tasks, submission.at_once)
         self.records.submitted(job, submission.says if "pliant=" in job.comment else "")
         self._next()
 
@@ -161,7 +172,7 @@ class _Seed:
         for job in [*self.cluster.state.jobs.values()]:
             if is_held_by_slurm(job) and self.time.now_s > job.submit_s + HELD_S:
                 self.trace.note(f"an administrator releases {job.number}")
-                self.cluster.tell("release", str(job.number), by_owner=False)
+                self.cluster.tell("release", called(job), by_owner=False)
 
     def _settle(self) -> None:
         """Once all is over nothing of ours is left after some looks, and nothing is done in more."""

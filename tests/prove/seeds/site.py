@@ -12,6 +12,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from pliant.batch.slurm import Slurm
@@ -19,7 +20,7 @@ from pliant.errors import BadConfig, Unavailable
 from pliant.node import slurm
 from pliant.wire import CHALLENGE, HELLO, Message, decode, encode
 from pliant.wire.runs import RunAnswer
-from prove.fake_slurm import Record
+from prove.fake_slurm import Record, array_task
 from prove.seeds.cluster import Cluster
 from prove.seeds.commands import Armed, Commands
 from prove.seeds.loops import BEGAN_S, Loop, Time
@@ -84,6 +85,8 @@ class Site:
         self.told: list[Callable[[str, Sequence[str], str], None]] = []
         self.starts = 0
         self.steps: Counter[str] = Counter()
+        self._killed_s = self._started_s = 0.0  # the last time
+        self.began_s = 0.0  # when pliantd gave the command that is told of: it takes a while
         self._dead: list[Process] = []
         self._older: Path | None = None
         self._state = folder / "state-0"
@@ -140,6 +143,7 @@ class Site:
         commands.loop = process.loop
         process.loop.on_error = self._internal
         self.trace.note("pliantd starts")
+        self._started_s = self.time.now_s
 
     def _takes_s(self, is_look: bool) -> float:
         return self.takes_s(is_look)
@@ -158,6 +162,7 @@ class Site:
         if self.process is None:
             return
         self.trace.note(f"pliantd is killed {why}")
+        self._killed_s = self.time.now_s
         process, self.process = self.process, None
         process.dies()
         self._keep_store(process.state)
@@ -169,6 +174,11 @@ class Site:
         """What it has written is there for the next one, and what the dead one does is not."""
         self._state = self.folder / f"state-{self.starts}"
         shutil.copytree(before, self._state, ignore=shutil.ignore_patterns("*-shm"))
+
+    def worked_s(self, since_s: float) -> float:
+        """For how long a pliantd has run since then, but for its last pause."""
+        away_s = self._started_s - max(self._killed_s, since_s)
+        return self.time.now_s - since_s - max(0.0, away_s)
 
     def ages(self) -> None:
         """Let the store be as it was a while ago."""
@@ -261,8 +271,9 @@ class Site:
             process.loop.bury()
             shutil.rmtree(process.state)
 
-    def _done(self, step: str, argv: Sequence[str], complaint: str) -> None:
+    def _done(self, step: str, argv: Sequence[str], complaint: str, began_s: float) -> None:
         self.steps[step] += 1
+        self.began_s = began_s
         words = " ".join(word for word in argv[1:] if not word.startswith("AdminComment="))
         self.trace.note(f"  {words}{': ' + complaint if complaint else ''}")
         for tell in self.told:
@@ -298,6 +309,10 @@ class Site:
 
     def _changed(self, before: Record | None, now: Record) -> None:
         """Follow a job on its nodes."""
+        if before is None and now.number not in self.work:  # a task of an array
+            array = int(array_task(now)[0])
+            self.work[now.number] = replace(self.work[array])
+            self.says[now.number] = self.says[array]
         if not (before is not None and before == now):
             for watch in self.watches:
                 watch(before, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
@@ -22,26 +22,34 @@ EVERY_S, THEN_S = 2.6, 6.0
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A job as its owner writes it: ``says`` to Pliant, "" for nothing."""
+    """A job as its owner writes it: ``says`` to Pliant, "" for nothing.
+
+    Of an array there are so many ``tasks``, of which ``at_once`` may run at once, or any number.
+    """
 
     at_s: float
     record: Record
     work: Work
     says: str = ""
+    tasks: int = 1
+    at_once: int = 0
 
 
-def submissions(random: Random, *, flags: bool) -> Iterator[Submission]:
+USUAL = {"plain": 48, "malleable": 26, "moldable": 8, "best-effort": 8, "trial": 10}
+TRIALS = {"plain": 30, "malleable": 14, "moldable": 6, "best-effort": 30, "trial": 20}
+"""How often jobs are of which kind; TRIALS: where room is made for some."""
+
+
+def submissions(random: Random, kinds: Mapping[str, int], *, flags: bool) -> Iterator[Submission]:
     """Yield jobs in order, without end; without ``flags`` the same ones say nothing."""
     at_s = 0.0
     for number in count():
         at_s += random.expovariate(1 / (EVERY_S if number < JOBS else THEN_S))
-        yield _submission(random, at_s, number, flags=flags)
+        kind = random.choices([*kinds], [*kinds.values()])[0]
+        yield _submission(random, at_s, number, kind, flags=flags)
 
 
-def _submission(random: Random, at_s: float, number: int, *, flags: bool) -> Submission:
-    kind = random.choices(
-        ("plain", "malleable", "moldable", "best-effort", "trial"), (48, 26, 8, 8, 10)
-    )[0]
+def _submission(random: Random, at_s: float, number: int, kind: str, *, flags: bool) -> Submission:
     nodes = 2 if random.random() < 0.06 else 1
     gpus = (
         random.choice((1, 1, 1, 2, 2, 3, 4)) if kind != "malleable" else random.choice((1, 1, 2, 4))
@@ -69,7 +77,9 @@ def _submission(random: Random, at_s: float, number: int, *, flags: bool) -> Sub
         name=f"{kind}-{number % 7}",
     )
     says = _says(random, kind, gpus, nodes)
-    return Submission(at_s, record, work, says if flags else "")
+    tasks = random.choice((1, 1, 2, 3, 4)) if kind == "trial" else 1
+    at_once = random.choice((0, 1, 2)) if tasks > 1 else 0
+    return Submission(at_s, record, work, says if flags else "", tasks, at_once)
 
 
 def _says(random: Random, kind: str, gpus: int, nodes: int) -> str:
