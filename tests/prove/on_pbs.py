@@ -317,16 +317,16 @@ class OnPbs(Machine):
         starts = guest is not None and guest.has_gpus and not had.has_gpus
         if starts and guest.walltime_s > WALLTIME_S and self._is_let_in(before, GUEST):
             return f"its guest starts behind a fence, and asks for more: {guest}"
-        if guest is not None and guest.waits and self._starts_before_it(before, after, guest):
-            return f"it starts again before its guest: {guest}"
-        return ""
-
-    def _starts_before_it(self, before: World, after: World, guest: Record) -> bool:
-        """Whether a victim has its place again though its guest could have had its room."""
         over = before.over
-        starts = after.job.has_gpus and not before.job.has_gpus
-        made = over is not None and over.guest and over.run < after.job.run
-        return bool(starts and made and not before.free and not guest.is_held)
+        starts = after.job.has_gpus and not before.job.has_gpus and not before.free
+        if not starts or over is None or over.run >= after.job.run:
+            return ""
+        if guest is not None and guest.waits and over.guest and not guest.is_held:
+            return f"it starts again before its guest: {guest}"
+        given_up = over.back_s or over.stuck or before.batch.flags["deaf"] or before.said
+        if after.job.gpus != over.shape.gpus and not given_up:
+            return f"it starts as it was, which nobody has refused it: {before.job}"
+        return ""
 
     def _is_let_in(self, world: World, number: int) -> bool:
         """Whether a fence lets a job in, and pliantd would leave that so once it looks."""

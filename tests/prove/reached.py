@@ -85,7 +85,6 @@ ON_PBS = frozenset(
         "PBS's answer is lost",
         "PBS's scheduler is slow",
         "a hook on its node is slow",
-        "a job starts between pliantd's look and its step",
         "a site's hook refuses its shape",
         "its node does not take it",
         "its node is not reached",
@@ -130,12 +129,14 @@ OF_ONE: Mapping[tuple[str, str], frozenset[str]] = {
     ),
     ("PBS", "resize"): frozenset(
         (
+            "a job starts between pliantd's look and its step",
             "its owner asks what it had",
             "its owner asks what it had, between pliantd's look and its step",
         )
     ),
     ("PBS", "growth"): frozenset(
         (
+            "a job starts between pliantd's look and its step",
             "its owner asks what it had",
             "its owner asks what it had, between pliantd's look and its step",
         )

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slurm
 BOB = "pliant-bob"
 COUNT = Path(__file__).parents[2] / "docs" / "examples" / "count.py"
 BEST_EFFORT, TRIAL = "--class=best-effort", "--class=trial"
+Show = Callable[[int | str], dict[str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def test_a_trial_takes_the_room_of_a_best_effort_job_which_goes_on_after_it(
     clean: Sandbox,
     submit: Submit,
     wait_for_state: WaitForState,
-    show: Callable[[int | str], dict[str, str]],
+    show: Show,
     counts: Callable[[int], int],
 ) -> None:
     large, small = counts(4), counts(2)
@@ -89,7 +90,7 @@ def test_of_an_array_one_task_has_the_room_that_was_made_for_it(
     clean: Sandbox,
     submit: Submit,
     wait_for_state: WaitForState,
-    show: Callable[[int | str], dict[str, str]],
+    show: Show,
     counts: Callable[[int], int],
 ) -> None:
     wait_for_state(
@@ -143,34 +144,69 @@ for step in itertools.count(1):
 """
 
 
-def test_a_trial_job_that_asks_for_more_meanwhile_has_no_room_made_for_it(
-    clean: Sandbox,
-    submit: Submit,
-    show: Callable[[int | str], dict[str, str]],
-    workdir: Path,
-    programs: Path,
-) -> None:
+@pytest.fixture
+def saves_slowly(
+    clean: Sandbox, submit: Submit, workdir: Path, programs: Path
+) -> Callable[[int], int]:
+    """Run a best-effort job on so many GPUs, which saves once there is a file ``may_save``."""
+
+    def begun(gpus: int) -> int:
+        (workdir / "slowly.py").write_text(SLOWLY)
+        script = f"exec {programs}/pliant run -- {programs}/python slowly.py"
+        job = submit(f"--gres=gpu:{gpus}", BEST_EFFORT, "--time=10", script=script)
+        wait_until(partial(is_mature, clean, job), "it to be mature")
+        return job
+
+    return begun
+
+
+def ends(sandbox: Sandbox, job: int) -> list[str]:
+    """Return how the hand-overs of a job have ended."""
+    rows = ask(sandbox, a.HistoryAnswer, "history", job=str(job)).handovers
+    return [row.outcome for row in rows]
+
+
+def takes_another_node(submit: Submit, show: Show) -> int:
+    """Let a job have all of n2."""
     other = submit("--nodelist=n2", "--gres=gpu:4", "--time=10", script=LONG, user=None)
     wait_until(lambda: show(other)["JobState"] == "RUNNING", "the other node to be taken")
-    (workdir / "slowly.py").write_text(SLOWLY)
-    script = f"exec {programs}/pliant run -- {programs}/python slowly.py"
-    victim = submit("--gres=gpu:4", BEST_EFFORT, "--time=10", script=script)
-    wait_until(partial(is_mature, clean, victim), "it to be mature")
+    return other
+
+
+def test_a_trial_job_that_asks_for_more_meanwhile_has_no_room_made_for_it(
+    clean: Sandbox, submit: Submit, show: Show, workdir: Path, saves_slowly: Callable[[int], int]
+) -> None:
+    takes_another_node(submit, show)
+    victim = saves_slowly(4)
     first = submit("--gres=gpu:4", "--time=10", script=LONG)
     trial = submit("--gres=gpu:1", TRIAL, "--time=2", script=LONG, user=BOB)
     wait_until((workdir / "asked").exists, "it to be asked")
     clean.run(["scontrol", "update", f"jobid={trial}", "Gres=gpu:4"], user=BOB, check=True)
-
-    def ends() -> list[str]:
-        rows = ask(clean, a.HistoryAnswer, "history", job=str(victim)).handovers
-        return [row.outcome for row in rows]
-
-    wait_until(lambda: ends() == [Outcome.NOT_SAVED], "it to be asked no more")
+    wait_until(lambda: ends(clean, victim) == [Outcome.NOT_SAVED], "it to be asked no more")
     (workdir / "may_save").touch()
-    wait_until(lambda: ends() == [Outcome.STAYS], "it to go on")
+    wait_until(lambda: ends(clean, victim) == [Outcome.STAYS], "it to go on")
     shown = [show(job) for job in (victim, first, trial)]
     assert [one["JobState"] for one in shown] == ["RUNNING", "PENDING", "PENDING"]
     assert (shown[0]["Restarts"], int(shown[2]["Priority"]) < 4_294_901_760) == ("0", True)
+
+
+def test_nobody_leaves_for_a_trial_job_whose_other_gpus_somebody_has_taken_meanwhile(
+    clean: Sandbox, submit: Submit, show: Show, workdir: Path, saves_slowly: Callable[[int], int]
+) -> None:
+    other = takes_another_node(submit, show)
+    victim = saves_slowly(2)
+    trial = submit("--gres=gpu:4", TRIAL, "--time=2", script=LONG, user=BOB)
+    wait_until((workdir / "asked").exists, "it to be asked")
+    first = submit("--gres=gpu:2", "--time=10", script=LONG)
+    clean.run(["scontrol", "update", f"jobid={first}", "Priority=1000"], check=True)
+    wait_until(lambda: show(first)["JobState"] == "RUNNING", "the two free GPUs to be taken")
+    let_cycles_pass(clean, 2)
+    (workdir / "may_save").touch()
+    wait_until(lambda: ends(clean, victim) == [Outcome.STAYS], "it to go on")
+    assert (show(victim)["JobState"], show(victim)["Restarts"]) == ("RUNNING", "0")
+    assert int(show(trial)["Priority"]) < 4_294_901_760
+    clean.run(["scancel", str(other)], check=True)
+    wait_until(lambda: show(trial)["JobState"] == "RUNNING", "it to have its turn")
 
 
 def test_a_plain_job_makes_room_for_nobody(
@@ -188,7 +224,7 @@ def test_no_room_is_made_for_one_that_takes_its_nodes_alone(
     clean: Sandbox,
     submit: Submit,
     wait_for_state: WaitForState,
-    show: Callable[[int | str], dict[str, str]],
+    show: Show,
     counts: Callable[..., int],
 ) -> None:
     """A node on which another has a CPU is no room for it: its victim's GPUs would stand idle."""
@@ -210,7 +246,7 @@ def test_no_job_gives_its_place_to_one_of_a_higher_tier_for_a_resize_or_a_trial_
     clean: Sandbox,
     submit: Submit,
     wait_for_state: WaitForState,
-    show: Callable[[int | str], dict[str, str]],
+    show: Show,
     counts: Callable[..., int],
 ) -> None:
     with slurm_says(clean, "PartitionName=top Nodes=n[1-2] PriorityTier=10 MaxTime=60 State=UP"):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pbs_recorded import LISTED, NAMES, NOW_S, Recorded
@@ -109,7 +110,7 @@ def test_who_gives_up_a_job_is_not_asked_for_more(site: Recorded) -> None:
 
 def test_one_that_has_saved_is_fenced_given_time_to_end_and_then_requeued(site: Recorded) -> None:
     under_way = Clocked(site)
-    assert (under_way.step().do, fences(site)) == (Do.FENCE, (KEPT,))
+    assert (under_way.step().do, fences(site)) == (Do.FENCE, (replace(KEPT, lets=()),))
     assert (under_way.step().do, site.said) == (Do.REQUEUE, [])
     assert (under_way.step(20).do, site.said) == (Do.REQUEUE, [("qrerun", "30")])
     assert under_way.pbs.fences() == {"30": NOW_S + FENCE_S}
@@ -165,7 +166,34 @@ def test_the_fence_is_up_before_the_program_that_has_saved_ends(site: Recorded) 
     asked = Clocked(site, saved_s=0.0)
     asked.step()
     asked.pbs.before_end(asked.over, asked.job)
-    assert (fences(site), site.said) == ((KEPT,), [])
+    assert (fences(site), site.said) == ((replace(KEPT, lets=()),), [])
+
+
+def test_one_that_goes_back_without_a_time_to_begin_waits_for_its_new_request(
+    site: Recorded,
+) -> None:
+    """As where its script works on for a minute: PBS starts it at once, as it was."""
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site, Execution_Time=None)
+    assert fences(site)[0].lets == ()
+    assert (under_way.step(1).do, fences(site)[0].lets) == (Do.RESHAPE, ("30",))
+
+
+def test_one_that_was_reshaped_by_a_command_without_an_answer_is_let_in(
+    site: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    with monkeypatch.context() as unheard:
+        unheard.setattr(under_way.pbs._handing, "_may_begin", Mock(side_effect=Unavailable("no")))
+        with pytest.raises(Unavailable):
+            under_way.step(1)
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    assert fences(site)[0].lets == ()
+    assert under_way.step(3).do is Do.UNFENCE
+    assert fences(site)[0].lets == ("30",)
 
 
 def test_a_first_start_that_never_ends_keeps_others_out_for_no_more_than_two_minutes(
@@ -557,7 +585,7 @@ def test_a_time_to_begin_that_its_owner_gives_it_since_the_last_look_stands(site
     assert step.do is Do.UNFENCE
     goes_back(site, Execution_Time="Mon Nov 23 07:22:34 2026")
     under_way.pbs.step(step, under_way.over, under_way.job)
-    assert site.said == [KICK]  # and nothing but that
+    assert (site.said, fences(site)) == ([], ())  # the next look wakes whom it kept out
 
 
 def test_one_that_was_changed_once_is_let_go_though_it_is_as_before_now(site: Recorded) -> None:
@@ -860,8 +888,9 @@ def test_who_asks_for_more_is_not_let_past_the_fence_of_another_job(site: Record
     under_way = Clocked(site)
     under_way.step()
     theirs = Fence("31", NOW_S + FENCE_S, ("gn1",), ("31",), ("workq", "debug"))
-    kept = read_fences(fences_text([*fences(site), theirs]))
     goes_back(site)
+    assert under_way.step(0.5).do is Do.RESHAPE
+    kept = read_fences(fences_text([*fences(site), theirs]))
     site.job("30")["Resource_List"]["select"] = "1:ncpus=4:ngpus=4"
     under_way.step(1)
     assert site.fences

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pliant.handover import HANDED, OURS, Outcome
+from pliant.handover import HANDED, OURS, PINNED, Outcome
 from prove.fake_slurm import HELD, KILLS_S, Record
 from prove.seeds.disk import Disk
 from prove.seeds.owners import Owners
@@ -20,6 +20,8 @@ AGAIN_S = 20.0
 """A job that gave up its place for no more than that has it again within so long, undisturbed."""
 IDLE_S = 15.0
 """So long does a program that has saved wait at most for what comes of it, undisturbed."""
+LOOK_S = 8.0
+"""So old is at most what pliantd goes by where nothing goes wrong: it looks every 5 s."""
 FRESH_S = 20.0
 """A place that was taken so shortly ago may be lost and taken again in the same hand-over."""
 BACK_S = 70.0
@@ -52,7 +54,8 @@ class Place:
     ``saved_s``: when its program saved that has not run since; ``requeued_s``: when pliantd
     requeued it that has not started since; ``had_s``: when it last had a place of its own;
     ``was_lost``: it had one, and lost it so soon that the same hand-over may take it again.
-    ``let``: the least that it asked as it was pinned as a guest, last at ``let_s``.
+    ``let``: the least that it asked as it was pinned as a guest, last at ``let_s``. ``crowded``:
+    somebody has started there since pliantd's last look, maybe on what its guest needs, too.
     """
 
     gave_up: int = 0
@@ -69,6 +72,7 @@ class Place:
     let: int = 0
     let_s: float = 0.0
     makes_room: bool = False
+    crowded: bool = False
 
 
 class Rules:
@@ -83,6 +87,7 @@ class Rules:
         self.undisturbed: set[tuple[int, int]] = set()
         """The runs that saved and began again while nothing went wrong, and no owner spoke."""
         self._places: dict[int, Place] = defaultdict(Place)
+        self._begun_s: dict[str, float] = {}  # when somebody has started on each node
         self._final: dict[int, str] = {}  # how each job has ended
         self._left: dict[str, int] = {}  # for how many looks something of ours was left
         self._disturbed_s = 0.0
@@ -185,6 +190,7 @@ class Rules:
         before = place.gave_up if place.was_lost else 0
         place.gave_up, place.each, place.fits = job.gpus * job.nodes, job.gpus, True
         place.on, place.most = job.on, max(before, place.gave_up)
+        place.crowded = any(self._begun_s[node] > now_s - LOOK_S for node in job.on)
         if run.seems_saved:
             place.had_s = place.saved_s = now_s
 
@@ -196,7 +202,9 @@ class Rules:
         if job.priority in OURS:
             self._starts_first(job, place)
         self.hand_overs += place.saved_s > 0
-        if place.saved_s and place.fits:  # what is more another that comes back may have
+        self._begun_s.update(dict.fromkeys(job.on, now_s))
+        # what is more another that comes back may have
+        if place.saved_s and place.fits and not (place.crowded and job.priority == PINNED):
             run = (number, job.run - 1)
             self._site.time.after(IDLE_S, self._is_undisturbed, run, place.saved_s)
         if place.requeued_s:

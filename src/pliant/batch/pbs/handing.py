@@ -182,7 +182,7 @@ class Handing:
         elif step.do is Do.REQUEUE:
             self._rerun(step, over)
         elif step.do is Do.UNFENCE:
-            self._unfence(step, over)
+            self._unfence(step, over, job, site)
         elif step.do is Do.RELEASE_GUEST:
             self._release_guest(over)
         elif step.do in _FENCING:
@@ -236,7 +236,7 @@ class Handing:
             tuple(row.name for row in site.queues.values() if site.may_be_kept_out(row)),
         )
 
-    def _unfence(self, step: Step, over: HandOver) -> None:
+    def _unfence(self, step: Step, over: HandOver, job: Job, site: Site) -> None:
         row, now_s = self._row(over), self._clock()
         if row is None or not row.waits:
             self._fences.end(over.job)
@@ -247,8 +247,9 @@ class Handing:
         else:
             if row.is_held_by_us:
                 self._tell(step, over, ("qrls", "-h", "s", over.job))
-            kept = self._fences.of(over.job)
-            if not (_lets_guest(kept, over) if over.guest else kept and kept.fence.lets):
+            if not over.guest and stands(row, job_of(row, site), job, over, now_s):
+                self._fences.let_in(over.job, number_of(over.job))
+            elif not _lets_guest(self._fences.of(over.job), over):
                 self._fences.end(over.job)  # the next look wakes whom it kept out
                 return
             self._fences.open(over.job)
@@ -272,6 +273,7 @@ class Handing:
             *("-W", "run_count=0", "-a", _text(begin_s)),
         )
         self._tell(Step(Do.RESHAPE), over, ("qalter", *words, over.job))
+        self._may_begin(over)
 
     def _put_back(self, step: Step, over: HandOver, job: Job, site: Site) -> None:
         """Put back the request that a job had, with what is left of its time limit.
@@ -287,6 +289,12 @@ class Handing:
             except Refused as error:
                 log.warning("%s", error)
         self._tell(step, over, ("qalter", "-W", "run_count=0", "-a", _text(begin_s), over.job))
+        self._may_begin(over)
+
+    def _may_begin(self, over: HandOver) -> None:
+        """Let a job start once its time comes, where it has no guest that is to be first."""
+        if not over.guest:
+            self._fences.let_in(over.job, number_of(over.job))
 
     def _row(self, over: HandOver) -> JobRow | None:
         """The row of the job as it is just now, which its owner may have changed since the look."""
@@ -341,11 +349,11 @@ def _lets_guest(kept: Kept | None, over: HandOver) -> TypeGuard[Kept]:
 def _let_in(known: Kept | None, over: HandOver) -> tuple[str, ...]:
     """Whom a fence lets in that is put up, or put up again in place of a known one.
 
-    A victim would start before its guest: nobody is, until the guest is let in.
+    At first nobody: PBS would start a victim before its guest, and a job as it was that waits for
+    its new request, where it has no time to begin yet.
     """
-    if not over.guest:
-        return (number_of(over.job),)
-    return (over.guest,) if _lets_guest(known, over) else ()
+    whom = over.guest or number_of(over.job)
+    return (whom,) if known is not None and whom in known.fence.lets else ()
 
 
 def _guest(
