@@ -499,13 +499,17 @@ def test_room_is_made_for_what_a_trial_job_asks_when_that_is_decided(bench: Benc
 def test_nobody_leaves_for_a_guest_that_could_not_start_in_its_place_any_more(
     bench: Bench, free: int, stays: bool
 ) -> None:
-    """It needs four GPUs: the victim's two, and two of which somebody may have taken one."""
+    """It needs four GPUs: the victim's two, and two of which somebody may have taken one.
+
+    What is kept for those who are next is no less its room: it is pinned before them.
+    """
     guest, victim = replace(TRIAL, shape=FOUR, shapes=(FOUR,)), replace(EFFORT, shape=TWO)
+    first = waiting(9, "4", expected_nodes=("n1",), expected_s=bench.now_s + 1)
     bench.look(victim, waiting=(guest,))
     bench.listens(victim)
     cluster(bench, bench.one(victim), 2, guest)
     assert [*bench.elastic.begin(shrink(bench.one(victim), guest.id), always)]
-    cluster(bench, bench.one(victim), free, guest)
+    cluster(bench, bench.one(victim), free, first, guest)
     assert bench.stays() is stays
 
 

@@ -200,15 +200,20 @@ def leftover(snapshot: Snapshot, plan: Plan, behind: str = "") -> Free:
     none, is its own choice: the larger shares and those that name a type are placed first, and one
     that finds no GPU so is left out.
     """
-    free = Free(view(snapshot))
-    for start in sorted(plan.starts, key=_largest_first):
-        _take(free, start)
+    free = _after_starts(snapshot, plan)
     for claim in plan.claims:
         free.claim(claim.job, (claim.shape,), claim.reason)
     started = {start.job.id for start in plan.starts}
     before = takewhile(lambda job: job.id != behind, snapshot.waiting)
     for job, nodes in kept_first(job for job in before if job.id not in started):
         free.keep_whole(job, nodes)
+    return free
+
+
+def _after_starts(snapshot: Snapshot, plan: Plan) -> Free:
+    free = Free(view(snapshot))
+    for start in sorted(plan.starts, key=_largest_first):
+        _take(free, start)
     return free
 
 
@@ -228,14 +233,13 @@ def has_room(snapshot: Snapshot, plan: Plan, job: Job, shape: Shape) -> bool:
 def could_follow(snapshot: Snapshot, plan: Plan, guest: Job, job: Job) -> bool:
     """Whether a guest could start now were a running job gone that makes room for it.
 
-    Beside what else runs, what others are on their way to, and what a plan starts. What is kept for
-    others is kept beside the guest's room.
+    Beside what else runs, what others are on their way to, and what a plan starts. It has its turn
+    before all that wait: what is kept for them is none of its room.
     """
     running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
-    plan = replace(plan, claims=())
-    free = leftover(settled(replace(snapshot, running=running)), plan, behind=guest.id)
+    free = _after_starts(settled(replace(snapshot, running=running)), plan)
     option = (guest.shape, free.need(guest, guest.shape))
-    return free.room(guest, option, (job,), beside=frozenset((guest.id,))) is not None
+    return free.room(guest, option, (job,)) is not None
 
 
 def could_start(
