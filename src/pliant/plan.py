@@ -96,12 +96,13 @@ class Preempt:
     """A running best-effort job is to save, and go back to the head of the queue.
 
     It makes room for ``room_for``, the id of a waiting job (with FitGpp a trial job), which is to
-    start before it; or of a running one, which is to go on without it.
+    start before it as ``shape``; or of a running one, which is to go on without it.
     """
 
     job: Job
     room_for: str
     reason: str
+    shape: Shape | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -414,8 +414,12 @@ class Machine(ABC):
         elastic = cast("Any", self.elastic)
         elastic._resumed, elastic._has_left = pliantd.resumed, pliantd.left
         elastic._outgrown._had = {}
-        elastic._unwanted = lambda _job, _guest: pliantd.unwanted
+        elastic._unwanted = lambda _job, _guest="", _asks=None: pliantd.unwanted
         self.remember(pliantd.memory)
+
+    def unwanted(self, over: HandOver) -> bool:
+        """Whether pliantd's last look has shown that its job is to stay, or its guest needs none."""
+        return bool(cast("Any", self.elastic)._unwanted(str(JOB), over.guest, over.asks))
 
     def _given(self, world: World) -> World:
         active = [*cast("Any", self.overs)._active.values()]
@@ -423,7 +427,7 @@ class Machine(ABC):
         pliantd = world.pliantd and Pliantd(
             tuple([_ACTIVE(one) for one in active]),
             elastic._resumed,
-            elastic._unwanted(str(JOB), active[0].over.guest if active else ""),
+            bool(active) and self.unwanted(active[0].over),
             self.memory(),
             cast("Any", self.overs)._gone.get(str(JOB), -1),
             self.overs.ended_since() if world.look is not None else frozenset(),

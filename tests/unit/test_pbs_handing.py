@@ -880,8 +880,8 @@ def test_an_array_that_has_begun_is_a_guest_for_its_subjobs_that_wait(
     pbs = Pbs(site, lambda: NOW_S, NAMES, fences=site.fences)
     asks = first_task(job(pbs.observe(), "34[]"))
     array.update(job_state="B", array_indices_remaining=left)
-    is_unwanted = unwanted(pbs.observe(), lambda _job: True, {asks.id: asks})
-    assert is_unwanted("30", asks.id) is not left.startswith("1")
+    is_unwanted = unwanted(pbs.observe(), lambda _job: True)
+    assert is_unwanted("30", asks.id, asks) is not left.startswith("1")
 
 
 def test_who_asks_for_more_is_not_let_past_the_fence_of_another_job(site: Recorded) -> None:

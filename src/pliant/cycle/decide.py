@@ -233,12 +233,15 @@ def has_room(snapshot: Snapshot, plan: Plan, job: Job, shape: Shape) -> bool:
 def could_follow(snapshot: Snapshot, plan: Plan, guest: Job, job: Job) -> bool:
     """Whether a guest could start now were a running job gone that makes room for it.
 
-    Beside what else runs, what others are on their way to, and what a plan starts. It has its turn
-    before all that wait: what is kept for them is none of its room.
+    As its ``next_shape``, where that was said. Beside what else runs, what others are on their way
+    to, and what a plan starts. It has its turn before all that wait: what is kept for them is no
+    less its room.
     """
     running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
+    others = tuple(start for start in plan.starts if start.job.id != guest.id)
+    plan, shape = replace(plan, starts=others), guest.next_shape or guest.shape
     free = _after_starts(settled(replace(snapshot, running=running)), plan)
-    option = (guest.shape, free.need(guest, guest.shape))
+    option = (shape, free.need(guest, shape))
     return free.room(guest, option, (job,)) is not None
 
 

@@ -17,7 +17,7 @@ from pliant.daemon.beats import Beats
 from pliant.daemon.changes import Changes
 from pliant.daemon.guests import apart
 from pliant.daemon.handing import HandOvers, Hands, Wanted
-from pliant.daemon.kept import Outgrown, unwanted
+from pliant.daemon.kept import Outgrown, Unwanted, unwanted
 from pliant.daemon.places import Places
 from pliant.daemon.runs import Runs
 from pliant.daemon.stalled import Stalled
@@ -100,7 +100,7 @@ class Elastic:
         self.count: Callable[[HandOverRow, Outcome], None] = lambda _row, _outcome: None
         """Is told of each hand-over that has ended, in the thread that made it."""
         self._outgrown = Outgrown(self.overs.as_asked)
-        self._unwanted: Callable[[str, str], bool] = lambda _job_id, _guest: False
+        self._unwanted: Unwanted = lambda _job_id, _guest="", _asks=None: False
 
     # --- what is known ---------------------------------------------------------------------
 
@@ -231,10 +231,10 @@ class Elastic:
         guests = {wanted.guest for wanted in under_way.values()}
         snapshot = apart(snapshot, guests | self._unserved.expected)
         self._unserved.looked(snapshot, guests)
-        asked = {wanted.guest: wanted.asks for wanted in under_way.values() if wanted.asks}
-        self._unwanted = unwanted(snapshot, acts_on, asked)
+        self._unwanted = unwanted(snapshot, acts_on)
         for job in snapshot.running:
-            if job.id in under_way and self._unwanted(job.id, under_way[job.id].guest):
+            wanted = under_way.get(job.id)
+            if wanted is not None and self._unwanted(job.id, wanted.guest, wanted.asks):
                 self.overs.withdraw(job.id)
         for job in self._left_to_itself(snapshot.running):
             if job.priority in OURS:
@@ -246,7 +246,7 @@ class Elastic:
                 self._do(Do.RELEASE_GUEST, job)
         self._stalled.looked(
             [j for j in _in_a_run(snapshot) if elastic_request(j) and j.id not in under_way],
-            lambda job: not self._unwanted(job.id, "") and self._can_return(job),
+            lambda job: not self._unwanted(job.id) and self._can_return(job),
         )
         for job in self._left_to_itself(self._outgrown.looked(snapshot)):
             self._do(Do.RELEASE, job)
@@ -258,7 +258,8 @@ class Elastic:
 
     def _has_place(self, job: Job, wanted: Wanted) -> bool:
         """Whether a job that has saved is to be requeued: also one whose wish was withdrawn."""
-        if self._unwanted(job.id, wanted.guest) or not self._places.has_place(job, wanted):
+        unwanted_now = self._unwanted(job.id, wanted.guest, wanted.asks)
+        if unwanted_now or not self._places.has_place(job, wanted):
             return False
         try:
             self._hands.must_go_back(job)
@@ -396,6 +397,8 @@ class Elastic:
         guest = asks.id if asks is not None else preempt.room_for
         if guest in self.overs.ended_since():  # it had its room before the look was over
             return
+        if asks is not None:
+            asks = replace(asks, next_shape=preempt.shape)
         wanted = Wanted(job.shape, job.nodes, guest, asks=asks)
         if acts_on(job) and self._began(job, wanted, now_s, reason):
             words = f"makes room for job {guest}: {reason}"
@@ -431,6 +434,8 @@ class Elastic:
         self._stalled.ended(job.id)
         if outcome in LEFT:
             self._unserved.made_room(guest, self._clock())
+        elif outcome is Outcome.STAYS:
+            self._unserved.had_none(guest, self._clock())
         rows = self._store.handovers(job.id)
         if rows:
             self.count(rows[-1], outcome)

@@ -401,6 +401,7 @@ class HandOvers:
             wanted = Wanted(over.shape, job.next_nodes, over.guest, over.end_s, over.asks)
             if self._is_served(over.guest) or not self._has_place(job, wanted):
                 self._store.handed_over(rows[-1].id, over.saved_s, Outcome.STAYS)
+                self._rests[job.id] = self._monotonic() + REST_S
                 return True
             self._note_heard(self._reopen(rows[-1], over, job))
         self._before_end(over, job)

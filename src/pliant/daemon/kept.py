@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Protocol
 
 from pliant.daemon.guests import apart, first_task
 from pliant.handover import OURS
 from pliant.model import ARRAY_LIMIT, Job, Snapshot, asks_otherwise
 
 
-def unwanted(
-    snapshot: Snapshot, acts_on: Callable[[Job], bool], asked: Mapping[str, Job]
-) -> Callable[[str, str], bool]:
-    """Return what says whether a job is to stay as it is, or its guest has no need of its room.
+class Unwanted(Protocol):
+    """Says whether a job is to stay as it is, or its guest has no need of its room."""
 
-    It is asked with both their ids; "" where there is no guest. ``asked``: those for whom room is
-    being made, as they waited when that was decided.
-    """
+    def __call__(self, job_id: str, guest: str = "", asks: Job | None = None, /) -> bool:
+        """``asks``: the guest as it waited when room was decided on for it; None: not known."""
 
-    def has_need(guest: str) -> bool:
+
+def unwanted(snapshot: Snapshot, acts_on: Callable[[Job], bool]) -> Unwanted:
+    """Return what says so by a look."""
+
+    def has_need(guest: str, asks: Job | None) -> bool:
         job = next((one for one in apart(snapshot, (guest,)).waiting if one.id == guest), None)
         if job is None or not job.eligible or job.reason == ARRAY_LIMIT:
             return False
         if first_task(job) is not job:  # a whole array, which 0.1.0 made room for, is none
             return False
-        return job.is_trial and not asks_otherwise(job, asked.get(guest, job))
+        return job.is_trial and not asks_otherwise(job, asks or job)
 
     stay = {job.id for job in snapshot.running if _is_to_stay(job) or not acts_on(job)}
-    return lambda job_id, guest: job_id in stay or (guest != "" and not has_need(guest))
+
+    def is_unwanted(job_id: str, guest: str = "", asks: Job | None = None, /) -> bool:
+        return job_id in stay or (guest != "" and not has_need(guest, asks))
+
+    return is_unwanted
 
 
 def _is_to_stay(job: Job) -> bool:

@@ -73,7 +73,9 @@ class Places:
         """
         if self._decided is None:
             return True
-        snapshot = _without_fences(self._decided[0])
+        snapshot, _ = self._decided
+        others = [one for one in snapshot.reservations if not one.name.startswith(FENCE)]
+        snapshot = replace(snapshot, reservations=tuple(others))
         nodes = () if wanted.guest else wanted.nodes
         return is_open(snapshot, self._limited(job, wanted), nodes or job.nodes)
 
@@ -125,22 +127,23 @@ class Places:
             return self._decided is None
         less = wanted.shape.amount <= job.shape.amount and wanted.shape.nodes <= job.shape.nodes
         own = less and set(wanted.nodes) <= set(job.nodes) and not shares
-        room = self._does_for(wanted.asks, job) if wanted.guest else own
+        room = self._does_for(wanted, job) if wanted.guest else own
         kept_from = self.overtaken(job, wanted) or self._kept_by(job, wanted.shape)
         keeps = self.is_open(job, wanted) and not kept_from
         return keeps and (room or (not wanted.guest and self.has_room(job, wanted)))
 
-    def _does_for(self, guest: Job | None, job: Job) -> bool:
-        """Whether the guest of a job could start once that has left: others may have the rest."""
-        if self._decided is None or guest is None:  # 0.1.0 did not note who it is
+    def _does_for(self, wanted: Wanted, job: Job) -> bool:
+        """Whether the guest of a job could start once that has left: others may have the rest.
+
+        What another's fence is around is not for it.
+        """
+        if self._decided is None:
             return True
-        snapshot, plan = self._decided
-        if all(one.id != job.id for one in snapshot.running):  # it has begun since
+        seen, plan = self._decided
+        others = [one for one in seen.reservations if one.name != f"{FENCE}{job.id}"]
+        snapshot = apart(replace(seen, reservations=tuple(others)), (wanted.guest,))
+        waits = (one for one in snapshot.waiting if one.id == wanted.guest)
+        guest = wanted.asks or next(waits, None)  # 0.1.0 did not note it
+        if guest is None or all(one.id != job.id for one in snapshot.running):  # it has begun since
             return True
-        snapshot = apart(_without_fences(snapshot), (guest.id,))
         return could_follow(snapshot, plan, guest, job)
-
-
-def _without_fences(snapshot: Snapshot) -> Snapshot:
-    others = [one for one in snapshot.reservations if not one.name.startswith(FENCE)]
-    return replace(snapshot, reservations=tuple(others))

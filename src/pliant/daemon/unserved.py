@@ -30,6 +30,7 @@ class Unserved:
 
     _asked: set[str] = field(default_factory=set)  # for whom room began to be made
     _made_s: dict[str, float] = field(default_factory=dict)  # when room was there
+    _in_vain: set[str] = field(default_factory=set)  # for whom a job has saved, and not left
     _rests: dict[_What, tuple[float, float]] = field(default_factory=dict)  # until, for
 
     def asked(self, guest: str) -> None:
@@ -39,6 +40,16 @@ class Unserved:
     def made_room(self, guest: str, now_s: float) -> None:
         """Note that room was made for a job, from any thread; whether it starts is to be seen."""
         self._made_s[guest] = now_s
+
+    def had_none(self, guest: str, now_s: float) -> None:
+        """Note that a job has saved for another one, and stays: once others may have come before.
+
+        The second time in a row it is as if there had been room, and it had not started.
+        """
+        if guest in self._in_vain:
+            self.made_room(guest, now_s)
+        elif guest:
+            self._in_vain.add(guest)
 
     @property
     def expected(self) -> frozenset[str]:
@@ -59,7 +70,9 @@ class Unserved:
             if job is not None and job.eligible and guest in self._asked:
                 self._refused(job, now_s)
             self._asked.discard(guest)
+            self._in_vain.discard(guest)
         self._asked &= {*waiting, *still, *self._made_s}
+        self._in_vain &= waiting.keys()
 
     def _refused(self, job: Job, now_s: float) -> None:
         until_s, before_s = self._rests.get(_what(job), (0.0, 0.0))

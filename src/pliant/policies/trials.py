@@ -150,7 +150,7 @@ class Turns:
                 continue
             free.trade(job, option, places, victims)
             reason = f"it makes room for trial job {job.id}, which needs {option[0]}"
-            self._desk.preempts.extend(Preempt(one, job.id, reason) for one in victims)
+            self._desk.preempts += [Preempt(one, job.id, reason, option[0]) for one in victims]
             self._gone.update(one.id for one in victims)
             return True
         return False
