@@ -28,6 +28,7 @@ _ALL_HEADER = (
     *("not good", "not good, at most"),
 )
 _GOALS = ("lost", "steps_lost", "stuck", "slipped", "fences", "pins")
+MANY, EACH = 1000, 15
 _TOLD = ("first", "not_made", "righted", "redone")
 CONFIDENCE = 0.95
 
@@ -105,7 +106,11 @@ def _machine() -> Iterator[str]:
 def _overall(of: Mapping[str, Sequence[Run]]) -> Section:
     rows = [_sum(on, runs) for on, runs in of.items()]
     every = [run for runs in of.values() for run in runs]
-    result = f"Nothing lost, stuck or left: {verdict(all(run.ran.is_good for run in every))}."
+    enough = any(_is_enough(on, runs) for on, runs in of.items())
+    result = (
+        f"Nothing lost, stuck or left: {verdict(all(run.ran.is_good for run in every))}; on one"
+        f" batch system {MANY:,} runs, with {EACH} hand-overs of each kind: {verdict(enough)}."
+    )
     times, commits = sorted(run.at for run in every), sorted({run.origin.commit for run in every})
     files = ", ".join(f"{_files(runs)} on {on}" for on, runs in of.items())
     words = (
@@ -113,6 +118,11 @@ def _overall(of: Mapping[str, Sequence[Run]]) -> Section:
         f" of those on one batch system the files under test are the same, whose hash is {files}."
     )
     return Section("All", words, _ALL_HEADER, rows, result)
+
+
+def _is_enough(on: str, runs: Sequence[Run]) -> bool:
+    counts = counted(runs, on)
+    return len(runs) >= MANY and all(counts[kind.name] >= EACH for kind in faults_on(on))
 
 
 def _files(runs: Sequence[Run]) -> str:

@@ -125,7 +125,7 @@ def _run(area: Field, fault: Fault, moments: Sequence[str], ran: Ran, draw: rand
     """Make the hand-overs for as long as the job goes on, and clear up."""
     work = Work(area.place / "log")
     try:
-        _begin(area, fault, ran.seen[0], draw)
+        _begin(area, fault, draw)
         while not area.has_ended:
             last = len(ran.seen) == len(moments)
             if _is_asked(area, fault, ran.seen[-1], draw, again=len(ran.seen) > 1):
@@ -159,8 +159,11 @@ def drawn(fault: Fault, draw: random.Random) -> Sequence[str]:
     return moments[: fault.hand_overs]
 
 
-def _begin(area: Field, fault: Fault, seen: Seen, draw: random.Random) -> None:
-    """Let the job run; one of two is submitted before pliantd may be asked about it."""
+def _begin(area: Field, fault: Fault, draw: random.Random) -> None:
+    """Let the job run; one of two is submitted before pliantd may be asked about it.
+
+    What is put right before that is of an earlier run.
+    """
     area.deciding("fitgpp" if fault.guest else "easy-backfill", *(["p = 9"] if fault.guest else []))
     area.skew_s = min(0, fault.skew_s)
     area.pliantd()
@@ -169,13 +172,11 @@ def _begin(area: Field, fault: Fault, seen: Seen, draw: random.Random) -> None:
     if fault.checkpoint:
         (area.place / "how").write_text(fault.checkpoint)
     area.submit(fault.options, best_effort=fault.guest, grace_s=fault.grace_s)
-    admin = area.admin()  # of an earlier run Slurm may have kept something
+    admin = area.admin()
     try:
         area.wait(lambda: admin.tend()[0].get("JobState") == "RUNNING", "the job to run", COME_S)
     except TimeoutError as error:
         raise TimeoutError(f"{error}: {_told(area.show(area.job))}") from None
-    finally:
-        seen.righted += admin.did
     area.wait((area.place / "done").exists, "the program to work", COME_S, LOOK_S)
     if fault.skew_s > 0:  # by such a clock it would have been launching for 30 s
         time.sleep(3.0)
@@ -253,6 +254,8 @@ def _hand_over(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, la
     if came:
         fault.after(area)
     _until_over(area, fault, seen, last=last)
+    if fault.made and seen.righted:
+        seen.words.append("it was put right by hand, which this fault gives no cause for")
 
 
 def _has_come(area: Field, moment: str) -> bool:
