@@ -309,6 +309,9 @@ class OnPbs(Machine):
                 move = partial(self.tells, free, "qalter", *change, str(GUEST), by_owner=True)
                 yield f"the guest's owner {name} it", move
 
+    def is_crowded(self, world: World) -> bool:
+        return bool(world.batch.free() < 0)
+
     def wrong(self, before: World, after: World) -> str:
         repeats = after.job.repeats and not before.job.repeats
         if repeats:

@@ -167,15 +167,19 @@ class OnSlurm(Machine):
             case ("create" | "delete", *_):
                 return ""
             case ("requeue", number):
-                job = jobs[int(number)]
-                by_itself = job.has_failed and job.code == FAILS and not _began_at_once(job)
-                return "it has failed by itself" if by_itself else self.may_not_end(job)
+                return self._may_not_requeue(jobs[int(number)])
             case ("release", number):
                 return self._may_not_raise(jobs[int(number)])
             case ("update", what, *words):
                 _, number = what.split("=")
                 return self._may_not_update(jobs[int(number)], words) if number.isdigit() else ""
         return "it never says that"
+
+    def _may_not_requeue(self, job: Record) -> str:
+        if "CANCELLED" in (job.state, job.final):
+            return "its owner has cancelled it"
+        by_itself = job.has_failed and job.code == FAILS and not _began_at_once(job)
+        return "it has failed by itself" if by_itself else self.may_not_end(job)
 
     def _may_not_update(self, job: Record, words: Sequence[str]) -> str:
         names = {word.partition("=")[0] for word in words}
@@ -222,6 +226,9 @@ class OnSlurm(Machine):
         guest = world.batch.jobs.get(GUEST)
         idle = guest is not None and guest.waits and guest.priority in OURS
         return f"its guest has not started, and keeps its pin: {guest}" if idle else ""
+
+    def is_crowded(self, world: World) -> bool:
+        return any(world.batch.free(node) < 0 for node in self.fake.nodes)
 
     def wrong(self, before: World, after: World) -> str:
         had, guest = (world.batch.jobs.get(GUEST) for world in (before, after))

@@ -14,6 +14,8 @@ def check(machine: Machine, before: World, after: World) -> None:
     slips_in = _runs(after, RIVAL) and not _runs(before, RIVAL)
     if slips_in and _waits_for_its_place(machine, before, after):
         raise Wrong(f"the rival is in its place: {job}")
+    if after.batch is not before.batch and machine.is_crowded(after):
+        raise Wrong(f"two jobs have one GPU: {after.batch.jobs}")
     words = machine.wrong(before, after)
     if words:
         raise Wrong(words)

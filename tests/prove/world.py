@@ -107,7 +107,9 @@ class Rejected(Exception):
 
 @dataclass(frozen=True)
 class Pliantd:
-    """What a running pliantd remembers of the hand-over; ``unwanted``: nobody needs it any more.
+    """What a running pliantd remembers of the hand-over.
+
+    ``unwanted``: whether its job is to stay, and whether its guest needs no room, by the last look.
 
     ``memory``: what its adapter does. ``gone``: the job's last run that it has handed over.
     ``ended``: whose hand-over has ended since its look began, while that is under way. ``left``:
@@ -116,7 +118,7 @@ class Pliantd:
 
     active: tuple[Any, ...] = ()
     resumed: bool = False
-    unwanted: bool = False
+    unwanted: tuple[bool, bool] = (False, False)
     memory: Any = None
     gone: int = -1
     ended: frozenset[str] = frozenset()
@@ -243,6 +245,7 @@ class Machine(ABC):
         self.between: Between | None = None  # what happens between pliantd's look and its step
         self.has_saved = False  # what runs
         self.answers_nobody = False  # but pliantd
+        self.guest: Job | None = None  # as it waited when room was decided on for it
         self.told = 0  # how many commands that change something it was given
 
     def _clock(self) -> float:
@@ -393,6 +396,7 @@ class Machine(ABC):
         self._take(world)
         now = self.asked()
         guest = next((job for job in self.sees().waiting if job.id == str(GUEST)), None)
+        self.guest = guest
         wanted = Wanted(kind.wants, kind.on, guest.id if guest else "", asks=guest)
         assert self.overs.begin(now, wanted, BEGAN_S + GRACE_S, "explored")
         return self._given(world)
@@ -414,12 +418,16 @@ class Machine(ABC):
         elastic = cast("Any", self.elastic)
         elastic._resumed, elastic._has_left = pliantd.resumed, pliantd.left
         elastic._outgrown._had = {}
-        elastic._unwanted = lambda _job, _guest="", _asks=None: pliantd.unwanted
+        stays, none = pliantd.unwanted
+        elastic._unwanted = lambda job, guest="", _asks=None: (
+            (job != "" and stays) or (guest != "" and none)
+        )
         self.remember(pliantd.memory)
 
-    def unwanted(self, over: HandOver) -> bool:
-        """Whether pliantd's last look has shown that its job is to stay, or its guest needs none."""
-        return bool(cast("Any", self.elastic)._unwanted(str(JOB), over.guest, over.asks))
+    def _unwanted(self) -> tuple[bool, bool]:
+        """What pliantd's last look has shown, also for a checkpoint that comes late."""
+        says = cast("Any", self.elastic)._unwanted
+        return says(str(JOB)), self.guest is not None and says("", self.guest.id, self.guest)
 
     def _given(self, world: World) -> World:
         active = [*cast("Any", self.overs)._active.values()]
@@ -427,7 +435,7 @@ class Machine(ABC):
         pliantd = world.pliantd and Pliantd(
             tuple([_ACTIVE(one) for one in active]),
             elastic._resumed,
-            bool(active) and self.unwanted(active[0].over),
+            self._unwanted(),
             self.memory(),
             cast("Any", self.overs)._gone.get(str(JOB), -1),
             self.overs.ended_since() if world.look is not None else frozenset(),
@@ -460,6 +468,10 @@ class Machine(ABC):
     def stands(self, world: World, name: str, value: float | str) -> bool:
         """Whether it is so what its owner wants of a field of its job."""
         return bool(getattr(world.job, name) == value)
+
+    def is_crowded(self, world: World) -> bool:
+        """Whether jobs have more GPUs of a node than it has."""
+        raise NotImplementedError
 
     def wrong(self, _before: World, _after: World) -> str:
         """Return what else may not come of a move, in words; "" for nothing."""
