@@ -59,6 +59,18 @@ def test_what_it_does_not_do_is_said(lines: list[str], words: str) -> None:
     assert any(words in line for line in unlike), unlike
 
 
+def test_that_another_starts_before_one_that_is_pinned_is_said() -> None:
+    waits = [line for line in log("_job_complete") if "22:04.093" not in line]
+    waits = [line for line in waits if "tres_per_node" not in line]
+    other = "[2026-11-27T08:22:{}.000] sched: Allocate JobId=8 NodeList=n1 #CPUs=1 Partition=gpu"
+    submits = "[2026-11-27T08:22:04.500] _slurm_rpc_submit_batch_job: JobId=8 InitPrio=1 usec=341"
+    assert traced([*waits, submits, other.format("05")])[1] == []  # it may not begin for so long
+    _, unlike = traced([*waits, submits, other.format("06")])
+    assert unlike == ["2026-11-27T08:22:06.000: job 8 starts: job 7 waits there, with a pin"]
+    unpinned, _ = traced(log("set priority"))
+    assert "a pinned job starts in the pass that the end of a reservation starts" not in unpinned
+
+
 def test_nothing_is_held_against_a_slurmctld_that_may_have_forgotten_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pliant.handover import OURS
 from prove.changed import changed
 from prove.fake_slurm import BY_OWNER, REQUEUE_S, FakeSlurm, Jobs, Record
 from prove.world import Rejected
@@ -53,6 +54,7 @@ class Traced:
         self._forgotten: set[int] = set()  # jobs of which slurmctld may know less than we do
         self._opened_s = 0.0  # when the last reservation ended
         self._begins_s: dict[int, float] = {}  # what somebody has said of that
+        self._had: dict[int, int] = {}  # GPUs, as it ran last; 0: what it was submitted with
         self._failed: dict[int, bool] = {}  # whether its script has, which has just ended
         self._early: dict[int, str] = {}  # what was refused of one that ends, as the log says later
 
@@ -93,12 +95,13 @@ class Traced:
             self._may_start(job, node)
             begins = "as it was told to" if job.number in self._begins_s else "as it is"
             self.seen[f"a job starts {after_requeue}, {begins}"] += 1
-        if self.fake.now_s - self._opened_s <= SOON_S and job.priority > 1:
+        if self.fake.now_s - self._opened_s <= SOON_S and job.priority in OURS:
             self.seen["a pinned job starts in the pass that the end of a reservation starts"] += 1
         runs = changed(job, state="RUNNING", on=(node,), priority=job.priority or 1)
         self._keep(changed(runs, start_s=float(int(self.fake.now_s))))
         self._forgotten.discard(job.number)
         self._begins_s.pop(job.number, None)
+        self._had[job.number] = job.gpus
 
     def _may_start(self, job: Record, node: str) -> None:
         wrong = (
@@ -106,10 +109,25 @@ class Traced:
             (job.priority == 0, "it is held"),
             (job.begin_s > self.fake.now_s + ROUNDED_S, f"it begins {_ahead(self.fake, job)}"),
             (node not in self.fake.open(), f"{node} is reserved: {self.fake.state.fences}"),
+            *(
+                (True, f"job {one.number} waits there, with a pin")
+                for one in self._first(job, node)
+            ),
         )
         for is_so, words in wrong:
             if is_so:
                 raise Unlike(f"job {job.number} starts: {words}")
+
+    def _first(self, job: Record, node: str) -> Iterator[Record]:
+        """Who waits to be first on a node that it has left, and asks for no more than it had.
+
+        How much a job was submitted with no log says.
+        """
+        for one in self.fake.state.jobs.values() if job.priority not in OURS else ():
+            waits = one.waits and one.priority in OURS and one.number not in self._forgotten
+            fits = node in one.on and one.gpus <= self._had.get(one.number, 0)
+            if waits and fits and one.begin_s <= self.fake.now_s - SOON_S:
+                yield one
 
     def requeues(self, found: Groups) -> None:
         """Requeue a job: slurmctld says so once its run has ended."""
