@@ -34,7 +34,7 @@ from pliant.handover import (
     Step,
     next_step,
 )
-from pliant.model import Footprint, Job, Shape, Snapshot, Spec
+from pliant.model import Footprint, Job, JobState, Shape, Snapshot, Spec
 
 
 @pytest.fixture
@@ -870,6 +870,57 @@ def test_of_an_array_one_subjob_is_let_in_and_its_victim_goes_on_once_that_runs(
     subjob.update(job_state="R", exec_vnode="(gn1:ncpus=1:ngpus=1)")
     subjob.update(stime="Mon Nov 23 06:22:36 2026")
     assert (under_way.step(4).outcome, fences(site)) == (Outcome.DONE, ())
+
+
+RUNS = {
+    "job_state": "R",
+    "exec_vnode": "(gn1:ncpus=1:ngpus=1)",
+    "stime": "Mon Nov 23 06:22:20 2026",
+}
+
+
+@pytest.mark.parametrize(
+    ("guest", "array", "subjob", "state"),
+    [
+        ("34[]", {}, {}, None),  # as a whole it is none
+        ("34[1]", {}, {}, JobState.WAITING),
+        ("34[9]", {}, {}, None),
+        ("34[1]", {"array_indices_remaining": "2-5"}, {}, JobState.WAITING),  # by its own row
+        ("34[1]", {"job_state": "H", "Hold_Types": "u"}, {}, None),
+        ("34[1]", {"job_state": "H", "Hold_Types": "u"}, RUNS, JobState.RUNNING),
+        ("34[1]", {"array_indices_remaining": "1-5", "job_state": "B"}, RUNS, JobState.RUNNING),
+    ],
+)
+def test_of_an_array_a_subjob_is_seen_by_its_own_row_once_it_runs(
+    site: Recorded,
+    guest: str,
+    array: dict[str, str],
+    subjob: dict[str, str],
+    state: JobState | None,
+) -> None:
+    whole, one = an_array(site)
+    whole.update(array)
+    one.update(subjob)
+    under_way = Clocked(site, guest=guest)
+    seen = under_way.pbs.scene(under_way.over, under_way.job).guest
+    assert (None if seen.held else seen.state) == state
+
+
+def test_a_guest_that_runs_may_have_been_given_more_time_since(site: Recorded) -> None:
+    under_way = Clocked(site, guest="32")
+    asks = job(under_way.pbs.observe(), "32")
+    under_way.over = replace(under_way.over, asks=asks)
+    lets_in(under_way, site)
+    site.job("32").update(job_state="R", exec_vnode="(gn1:ncpus=2:ngpus=2)")
+    site.job("32")["Resource_List"]["walltime"] = "20:00:00"
+    seen = under_way.pbs.scene(under_way.over, under_way.job).guest
+    assert (seen.state, seen.held) == (JobState.RUNNING, False)
+
+
+def test_a_fence_that_is_put_up_for_longer_lets_in_whom_it_did(site: Recorded) -> None:
+    under_way = makes_room(site)
+    under_way.pbs.step(Step(Do.RENEW), under_way.over, under_way.job)
+    assert fences(site)[0].lets == ("32",)
 
 
 @pytest.mark.parametrize("left", ["1-5", "2-5"])
