@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from pliant.batch.clients import Answer
+from pliant.batch.pbs.job_rows import DELETES
 from pliant.batch.pbs.values import duration_s, number
 from pliant.filter.pbs.fences import Fence
 from pliant.filter.pbs.names import BACK, RESTARTS, RETURNS, SENDS_BACK, Back, read_back, restarts
@@ -70,9 +71,9 @@ class Record:
     ``marked``: it was sent back by a hook, and PBS has not forgotten that. ``repeats``: it was for
     that alone. ``falsely``: it is in the start that our hook refuses; ``untaken``: in one that its
     node does not take; ``over``: its program has ended. ``ends_s``: until when that is so.
-    ``etime_s``: since when it may start. ``then``: what
-    becomes of it where our hook does not send it back, a state. ``adopted``: its pbs_mom was started
-    again with -p since it began, and does not see how its script ends.
+    ``etime_s``: since when it may start. ``then``: what becomes of it where our hook does not send it
+    back, a state. ``adopted``: its pbs_mom was started again with -p since it began, and does not
+    see how its script ends. ``deleted``: somebody has done so while it ran; a rerun brings it back.
     """
 
     number: int
@@ -104,6 +105,7 @@ class Record:
     code: int = 0
     etime_s: float = 0.0
     then: str = ""
+    deleted: bool = False
 
     @property
     def waits(self) -> bool:
@@ -307,8 +309,8 @@ class FakePbs:
             raise Rejected(BAD_STATE)
         if job.adopted:
             self._reruns_slowly(job)
-        elif job.runs:
-            self._ends(job, "Q")
+        elif job.runs or job.deleted:  # that one comes back
+            self._ends(changed(job, deleted=False), "Q")
 
     def _reruns_slowly(self, job: Record) -> None:
         """Send it back after a while: its pbs_mom does not end it. It runs on until then."""
@@ -330,7 +332,7 @@ class FakePbs:
         if job.waits:
             self._keep(changed(job, state="F", etime_s=0.0))
         else:
-            self._ends(job, "F")
+            self._ends(changed(job, deleted=True), "F")
 
     # --- a qalter --------------------------------------------------------------------------
 
@@ -552,7 +554,7 @@ def _printed(job: Record) -> str:
         "Variable_List": job.variables,
         "queue_rank": job.number,
         "run_count": job.run_count,
-        "comment": OTHERS if job.waits else "Job run at",
+        "comment": OTHERS if job.waits else f"Job run at{DELETES * job.deleted}",
     }
     if job.has_gpus:
         attributes["exec_vnode"] = _places(job)

@@ -175,7 +175,8 @@ class OnPbs(Machine):
             case ("qrls", "-h", "s", number) | ("qalter", *_, number):
                 return "" if number == str(JOB) else "it is another's job"
             case ("qrerun", number):
-                return self.may_not_end(self.fake.state.jobs[int(number)])
+                job = self.fake.state.jobs[int(number)]
+                return "its owner has deleted it" if job.deleted else self.may_not_end(job)
         return "it never says that"
 
     def may_be_requeued(self, job: Record) -> bool:
@@ -387,7 +388,7 @@ def _record(number: int, spec: Spec) -> Record:
 _CHANGED = attrgetter(
     *("state", "gpus", "cpus", "walltime_s", "queue", "token", "asks", "holds", "run", "run_count"),
     *("returns", "restarts", "back_runs", "back_times", "marked", "falsely", "over", "rerunable"),
-    *("untaken", "code", "then", "adopted"),
+    *("untaken", "code", "then", "adopted", "deleted"),
 )
 
 

@@ -28,9 +28,7 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.daemon.handing.HandOvers.forgotten: not over.saved_s": (
         "what was never saved was saved at no time, which is too long ago"
     ),
-    "pliant.daemon.handing.HandOvers._end: one.over.guest": (
-        "who makes room for nobody asks for no room, whatever is noted of it"
-    ),
+    "pliant.batch.pbs.handing._lets_guest: over.guest": ("no fence lets in who has no name"),
     "pliant.daemon.handing.UNNUMBERED: '' in UNNUMBERED": _BOUND,
     "pliant.daemon.handing.UNNUMBERED: 0 in UNNUMBERED": _BOUND,
 }

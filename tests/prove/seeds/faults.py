@@ -29,7 +29,7 @@ BETWEEN: Mapping[str, float] = {"saved": 1, "requeue": 1, "waits": 3, "reshape":
 """The moments between two runs."""
 THEN = frozenset(("owner acts", "start refused", "start killed", "slurmd started again"))
 """What strikes a job between two runs mostly: seldom anything comes in these few seconds."""
-ONLY = {"slurmstepd killed": "saved"}
+ONLY = {"slurmstepd killed": "saved", "owner delays it between two runs": "waits"}
 """Of which faults something comes at one moment alone."""
 WAITS_S = 120.0
 """A fault whose moment does not come comes so long after it could have."""
@@ -74,6 +74,7 @@ class Faults:
             ("start refused", 2, self._refuses_start),
             ("start killed", 2, self._kills_start),
             ("owner acts", 5, self._owner),
+            ("owner delays it between two runs", 3, self._owners.delays),
             ("wrapper killed", 3, self._wrapper),
             ("slurmstepd killed", 2, self._stepd),
             ("checkpoint goes wrong", 4, self._habit),

@@ -137,19 +137,32 @@ class Owners:
         job = self._site.cluster.state.jobs.get(number)
         if job is None:
             return
-        begin_s = float(int(self._site.time.now_s + self._random.uniform(5, 40)))
-        begin = f"{datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
         gpus = self._random.choice([some for some in (1, 2, 3, 4) if some != job.gpus])
         less = max(1, job.limit_min - 1)
         lower = max(1, job.own_priority - 200)
         word, said = self._random.choice(
             (
                 (f"Gres=gpu:{gpus}", {"gpus": float(gpus)}),
-                (f"StartTime={begin}", {"begin_s": begin_s}),
+                self._later(),
                 (f"TimeLimit={less}", {"limit_min": float(less)}),
                 (f"Priority={lower}", {}),  # which Slurm gives back, once Pliant has pinned it
             )
         )
+        self._asks(job, word, said)
+
+    def delays(self, number: int) -> None:
+        """Let a job that waits begin later."""
+        job = self._site.cluster.state.jobs.get(number)
+        if job is not None and job.waits:
+            self._asks(job, *self._later())
+
+    def _later(self) -> tuple[str, dict[str, float]]:
+        begin_s = float(int(self._site.time.now_s + self._random.uniform(5, 40)))
+        begin = f"{datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
+        return f"StartTime={begin}", {"begin_s": begin_s}
+
+    def _asks(self, job: Record, word: str, said: dict[str, float]) -> None:
+        number = job.number
         before, after = self._site.unnoted(number), self._site.becomes(number)
         if self._tells("update", f"jobid={self._called(number)}", word):
             shapes = [parse_shape(text).gpus for text in (before, after) if text]
