@@ -30,6 +30,8 @@ ASKED_S = 40.0
 """So long before its program saved was a job decided on at most, by what was so then."""
 ON_ITS_WAY_S = 0.1
 """So long lies between pliantd's last look at a job before a command and what that does."""
+ROUNDED_S = 2.0
+"""By so much what Slurm says in whole seconds may be off."""
 HALF_S = 1.0
 """So long is what an owner asks taken for what Slurm has made in part (docs/promises.md)."""
 NOT_AGAIN = (Outcome.NOT_SAVED, Outcome.RUN_OVER, Outcome.NOT_LAUNCHED)
@@ -155,9 +157,10 @@ class Rules:
                 said.pop(OF_WORDS.get(word, ""), None)
         if step == "mold" and job.priority in OURS and ago_s < HALF_S:  # it is put back
             said.pop("gpus", None)  # it may be what was to be: as if half of it had been put back
+        past_s = self._site.clock() + ROUNDED_S  # by a clock that is ahead, too
         is_so = {
             "gpus": job.gpus == said.get("gpus"),
-            "begin_s": job.begin_s >= said.get("begin_s", 0.0),
+            "begin_s": job.begin_s >= said.get("begin_s", 0.0) or said["begin_s"] <= past_s,
             "limit_min": job.limit_min <= said.get("limit_min", 0.0),
             "held": job.priority == 0,
         }
