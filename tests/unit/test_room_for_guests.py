@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from build import job as waits
 from build import node
-from test_daemon_elastic import EFFORT, FOUR, GPUS, JOB, ONE, TRIAL, TWO, Bench, always
+from test_daemon_elastic import EFFORT, FOUR, GPUS, JOB, ONE, TRIAL, TWO, Bench, always, bench
 
 from pliant.batch import FENCE
 from pliant.cycle import cycle
@@ -29,15 +27,10 @@ from pliant.plan import Plan, Preempt
 from pliant.policies.fitgpp import FitGpp
 from pliant.store import HandOverRow
 
+__all__ = ["bench"]  # a fixture
+
 VICTIM = replace(EFFORT, shape=TWO, shapes=(TWO,), time_limit_s=36_000, start_s=1000.0)
 GUEST = replace(TRIAL, shape=FOUR, shapes=(FOUR,), time_limit_s=600)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
-    yield made
-    made.store.close()
 
 
 def decides(

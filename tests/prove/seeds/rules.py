@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pliant.batch.slurm.standing import ROUNDED_S
 from pliant.handover import HANDED, OURS, PINNED, Outcome
 from prove.fake_slurm import HELD, KILLS_S, Record
 from prove.seeds.disk import Disk
@@ -30,8 +31,6 @@ ASKED_S = 40.0
 """So long before its program saved was a job decided on at most, by what was so then."""
 ON_ITS_WAY_S = 0.1
 """So long lies between pliantd's last look at a job before a command and what that does."""
-ROUNDED_S = 2.0
-"""By so much what Slurm says in whole seconds may be off."""
 HALF_S = 1.0
 """So long is what an owner asks taken for what Slurm has made in part (docs/promises.md)."""
 NOT_AGAIN = (Outcome.NOT_SAVED, Outcome.RUN_OVER, Outcome.NOT_LAUNCHED)

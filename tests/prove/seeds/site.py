@@ -86,7 +86,7 @@ class Site:
         self.starts = 0
         self.steps: Counter[str] = Counter()
         self._killed_s = self._started_s = 0.0  # the last time
-        self.began_s = 0.0  # when pliantd gave the command that is told of: it takes a while
+        self.began_s = 0.0  # when pliantd began the command that is told of: it takes a while
         self._dead: list[Process] = []
         self._older: Path | None = None
         self._state = folder / "state-0"
