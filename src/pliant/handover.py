@@ -46,7 +46,8 @@ before the fence falls, as that holds on every node, and released as soon as it 
 victim does: it may not start. One job makes room for one guest. A guest that does not start in its
 room is released, too, once that has been there for as long as a job may take to start: what keeps
 it from there is nothing that room can mend. So is one that asks for more by now, or elsewhere: it
-has its turn as all others have. Of an array a task is a guest.
+has its turn as all others have. Where its pin is refused for good, or for 10 s, the fence falls for
+its victim. Of an array a task is a guest.
 
 A job that waits at the end, a victim or one whose place was taken while pliantd was dead, keeps
 a pin, that of a victim: it is the next to start, for as long as it asks for no more than it had,

@@ -36,12 +36,17 @@ MOST_S, MOST = 600.0, 200_000
 TEST_S = 60
 """After so many seconds a test does not, which takes a few."""
 _PLIANTD = ("daemon_handing", "daemon_elastic", "daemon_run_verbs", "daemon_stalled", "daemon")
+_PLACES = ("let_through", "room_for_guests", *_PLIANTD, "explain")
 _SLURM = ("slurm_handing", "slurm_standing", "slurm_update")
 _PBS = ("pbs_handing", "pbs_batch")
 PARTS = {
     "pliant.handover": ("handover", *_SLURM, "pbs_handing", *_PLIANTD),
     "pliant.daemon.handing": _PLIANTD,
     "pliant.daemon.elastic": ("daemon_elastic", *_PLIANTD, "remembering"),
+    "pliant.daemon.places": _PLACES,
+    "pliant.daemon.fenced": _PLACES,
+    "pliant.cycle.leftover": _PLACES,
+    "pliant.cycle.let_through": _PLACES,
     "pliant.batch.slurm.handing": (*_SLURM, *_PLIANTD),
     "pliant.batch.slurm.standing": (*_SLURM, *_PLIANTD),
     "pliant.batch.slurm.lent": (*_SLURM, *_PLIANTD),

@@ -103,7 +103,7 @@ def _under_way(active: Sequence[Any], world: World, seen: Seen) -> object:
         (known["job"].time_limit_s, known["job"].limit_shown_s),
         over.saved_s and world.job.runs and heard,
         *[seen(float(int(known[name])), SOON_S) for name in ("ran_s", "waits_s")],
-        over.guest and seen(known["room_s"]),
+        over.guest and (seen(known["room_s"]), seen(known["unpinned_s"]), known["no_guest"]),
     )
 
 

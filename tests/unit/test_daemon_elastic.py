@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +18,7 @@ from build import node, snapshot
 from slurm_hands import NOW_S, Hands, slurm_of
 
 from fake_door import stays
+from pliant.batch import FENCE
 from pliant.cycle import view
 from pliant.daemon.elastic import MUTE_S, UNMANAGED, Elastic
 from pliant.daemon.handing import REST_S, STALE_S, Wanted, name_of
@@ -445,7 +447,7 @@ def test_who_does_not_start_in_the_room_made_for_it_is_no_trial_job_for_a_while(
     (shown,) = bench.elastic.known(seen).waiting
     assert (shown.is_trial, shown.ordinary.partition(":")[0]) == (
         False,
-        "room was made for it, and the batch system did not start it there",
+        "a job has saved to make room for it, and it did not start there",
     )
 
 
@@ -1334,11 +1336,11 @@ NODES = (node("n1", gpus=4, free=0, free_cpus=8),)
 LIMITED = replace(JOB, shape=TWO, time_limit_s=3600, partitions=("gpu",))
 
 
-def cluster(bench: Bench, job: Job, free: int, *waiting: Job) -> None:
+def cluster(bench: Bench, job: Job, free: int, *waiting: Job, **more: Any) -> None:
     """Let a cycle have seen a job on a node with so many free GPUs."""
     nodes = tuple(replace(n, pools=tuple(replace(p, free=free) for p in n.pools)) for n in NODES)
     seen = snapshot([], [], [])
-    seen = replace(seen, now_s=bench.now_s, nodes=nodes, running=(job,), waiting=waiting)
+    seen = replace(seen, now_s=bench.now_s, nodes=nodes, running=(job,), waiting=waiting, **more)
     partition = replace(seen.partitions[0], nodes=("n1",))
     seen = bench.elastic.arriving(replace(seen, partitions=(partition,)))
     bench.decided = (seen, EasyBackfill()(view(seen)))
@@ -1507,8 +1509,14 @@ def test_a_late_checkpoint_of_a_job_that_could_not_start_again_leaves_it_where_i
     assert bench.elastic.overs.all() == {}
 
 
-def test_a_job_grows_beside_one_that_is_between_two_runs(bench: Bench) -> None:
-    """The batch system expects that one on the node, which for whoever waits is kept whole."""
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_job_grows_beside_one_that_is_between_two_runs(
+    bench: Bench, *, asked: bool, known: bool
+) -> None:
+    """The batch system expects that one on the node, which for whoever waits is kept whole; and its
+    fence closes that. Where it is not known what a fence is for, what is behind it is nobody's.
+    """
     bench.listens(LIMITED)
     other = replace(LIMITED, id="9")
     bench.listens(other)
@@ -1517,11 +1525,40 @@ def test_a_job_grows_beside_one_that_is_between_two_runs(bench: Bench) -> None:
     back = waiting(9, "1", spec=LIMITED.spec, expected_nodes=("n1",), expected_s=bench.now_s + 1)
     bench.elastic.runs.heard(LIMITED, 0, launched=True, step=60)
     job = bench.one(LIMITED)
-    cluster(bench, job, 2, back)
-    with pytest.raises(Refused, match="there is no room"):  # one of the two is the other's
-        bench.elastic.resize(job, FOUR, "alice")
-    cluster(bench, job, 3, back)
-    bench.elastic.resize(job, FOUR, "alice")
+    fence = Reservation(f"{FENCE}{9 if known else 10}", ("n1",), bench.now_s, bench.now_s + 60)
+    cluster(bench, job, 2, back, reservations=(fence,))
+
+    def grows() -> bool:
+        if asked:
+            with suppress(Refused):
+                bench.elastic.resize(job, FOUR, "alice")
+            return bench.elastic.overs.of("7") is not None
+        return bench.elastic._places.has_place(job, Wanted(FOUR, ("n1",)))
+
+    assert not grows()  # one of the two is the other's
+    cluster(bench, job, 3, back, reservations=(fence,))
+    assert grows() is known
+
+
+def test_a_job_stays_that_could_start_on_what_is_kept_for_others(bench: Bench) -> None:
+    """On which of the nodes that have room for it a job starts is the batch system's choice."""
+    bench.listens(LIMITED)
+    job = bench.one(LIMITED)
+    first = waiting(9, "4", expected_nodes=("n2",), expected_s=bench.now_s + 60)
+    fence = Reservation(f"{FENCE}12", ("n2",), bench.now_s, bench.now_s + 60)  # it may have fallen
+
+    def looks(free: int) -> None:
+        nodes = [node("n1", gpus=4, free=0), node("n2", gpus=4, free=free)]
+        seen = replace(snapshot(nodes, [first], []), running=(job,), now_s=bench.now_s)
+        bench.elastic.decided(replace(seen, reservations=(fence,)), Plan())
+
+    looks(1)
+    with pytest.raises(Refused, match="could start job 7 on n2, which is kept for another one"):
+        bench.elastic.resize(job, ONE, "alice")
+    looks(0)
+    bench.elastic.resize(job, ONE, "alice")
+    looks(1)
+    assert bench.stays()
 
 
 def test_of_a_job_that_goes_back_to_its_own_shape_late_it_is_not_known_where_that_will_be(

@@ -1387,6 +1387,33 @@ def test_a_job_that_has_saved_does_not_wait_for_a_pin_or_a_fence_that_is_refused
     assert bench.ends == [("7", Outcome.DONE)]
 
 
+@pytest.mark.parametrize(("for_good", "after_s"), [(True, 10.0), (False, 20.0)])
+def test_a_victim_has_its_room_again_where_the_pin_of_its_guest_is_refused(
+    bench: Bench, for_good: bool, after_s: float
+) -> None:
+    """Its GPUs would stand idle for as long as a fence stands by itself."""
+    bench.on(begun(guest=True))
+    bench.hands.refuses, bench.hands.for_good = {Do.PIN_GUEST}, for_good
+    bench.begin(str(GUEST))
+    bench.save()
+    bench.go_on()
+    assert (bench.hands.job.state, bench.hands.guest.state) == ("RUNNING", "PENDING")
+    assert bench.hands.job.start_s - NOW_S <= after_s
+    assert (bench.ends, bench.hands.fence_end_s) == ([("7", Outcome.DONE)], 0.0)
+
+
+def test_a_guest_is_pinned_where_that_is_refused_for_a_short_while(bench: Bench) -> None:
+    bench.on(begun(guest=True))
+    bench.hands.refuses = {Do.PIN_GUEST}
+    bench.begin(str(GUEST))
+    bench.save()
+    bench.go_on(14)
+    assert bench.hands.fence_end_s
+    bench.hands.refuses = set()
+    bench.go_on(14)
+    assert (bench.hands.job.state, bench.hands.guest.state) == ("PENDING", "RUNNING")
+
+
 @pytest.mark.parametrize(("for_good", "after_s"), [(True, 3.0), (False, 13.0)])
 @pytest.mark.parametrize("refuses", [{Do.REQUEUE}, {Do.PIN, Do.FENCE, Do.REQUEUE}])
 def test_a_program_goes_on_in_place_whose_job_the_batch_system_does_not_requeue(

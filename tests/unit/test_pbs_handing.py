@@ -775,6 +775,26 @@ def test_one_that_started_since_is_another_run_whatever_is_counted(
     assert all(argv[0] != "qrerun" for argv in site.said)
 
 
+def test_the_fence_of_an_earlier_hand_over_lets_nobody_in_and_is_around_nothing_any_more(
+    site: Recorded,
+) -> None:
+    """Its job is resized once more, on another node, and is sent back without a time to begin."""
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    under_way.step(1)
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    assert under_way.step(3).do is Do.UNFENCE
+    assert fences(site)[0].lets == ("30",)
+    under_way.now_s = NOW_S + 100
+    times = {"asked_s": NOW_S + 95, "until_s": NOW_S + 155, "saved_s": NOW_S + 100}
+    under_way.over = replace(under_way.over, run=1, **times)
+    under_way.job = replace(under_way.job, nodes=("gn2",))
+    under_way.pbs.before_end(under_way.over, under_way.job)
+    (fence,) = fences(site)
+    assert (fence.lets, fence.vnodes) == ((), ("gn2",))
+
+
 # A guest
 
 

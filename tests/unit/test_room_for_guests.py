@@ -102,6 +102,31 @@ def test_what_another_has_left_for_its_own_guest_is_none_of_its_room(bench: Benc
     assert bench.stays()
 
 
+@pytest.mark.parametrize(("free", "stays"), [(2, False), (1, True)])
+def test_beside_a_fence_a_guest_has_its_room_but_for_what_that_is_for(
+    bench: Bench, free: int, *, stays: bool
+) -> None:
+    """Both have two GPUs for two trial jobs; job 6 has left, and a fence is around the node."""
+    other, guest = replace(VICTIM, id="6"), replace(GUEST, shape=TWO, shapes=(TWO,))
+    guests = (guest, replace(guest, id="9"))
+    bench.listens(VICTIM)
+    bench.listens(other)
+    asks(bench, decides(bench, 0, VICTIM, other, *guests), "6", "7")
+    fence = Reservation(f"{FENCE}6", ("n1",), bench.now_s - 5, bench.now_s + 60)
+    left = replace(other, state=JobState.WAITING, nodes=(), restarts=1)
+    decides(bench, free, VICTIM, left, *guests, reservations=(fence,))
+    assert bench.stays() is stays
+
+
+def test_nobody_leaves_for_a_guest_that_starts_in_what_is_free_by_now(bench: Bench) -> None:
+    guest = replace(GUEST, shape=TWO, shapes=(TWO,))
+    bench.listens(VICTIM)
+    asks(bench, decides(bench, 0, VICTIM, guest), "7")
+    plan = decides(bench, 2, VICTIM, guest)
+    assert [start.job.id for start in plan.starts] == ["8"]
+    assert bench.stays()
+
+
 def test_of_what_0_1_0_asked_the_guest_is_known_by_its_number(bench: Bench) -> None:
     """It had asked two jobs for one guest, of which one has stayed."""
     row = HandOverRow(0, 970.0, "7", "alice", "lab", 0, "2", "2", "8", "room", bench.now_s + 60)

@@ -1,15 +1,7 @@
 """The decision: one pure function from a snapshot and a policy to a plan."""
 
 from pliant.cycle.bounds import caps_of, kept_within_limits, some_wait_for_all
-from pliant.cycle.decide import (
-    DEFAULT_LIMIT,
-    could_follow,
-    could_start,
-    cycle,
-    has_room,
-    leftover,
-    taken_back,
-)
+from pliant.cycle.decide import DEFAULT_LIMIT, cycle, taken_back
 from pliant.cycle.explain import Explanation, Tried, explain, molded_from
 from pliant.cycle.gate import (
     Gate,
@@ -22,6 +14,16 @@ from pliant.cycle.gate import (
     view,
     why_left,
 )
+from pliant.cycle.leftover import (
+    could_follow,
+    could_start,
+    guest_strays,
+    has_room,
+    leftover,
+    starts_anyway,
+    strays,
+)
+from pliant.cycle.let_through import STRAYS
 from pliant.cycle.running import ITSELF, why_stays
 from pliant.cycle.trials import capped, trials_held
 
@@ -30,6 +32,7 @@ __all__ = [
     "Explanation",
     "Gate",
     "ITSELF",
+    "STRAYS",
     "Tried",
     "allowed_shapes",
     "capped",
@@ -42,12 +45,15 @@ __all__ = [
     "gate",
     "gate_of",
     "grown",
+    "guest_strays",
     "has_room",
     "caps_of",
     "kept_within_limits",
     "leftover",
     "molded_from",
     "some_wait_for_all",
+    "starts_anyway",
+    "strays",
     "taken_back",
     "trials_held",
     "view",

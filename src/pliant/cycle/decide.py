@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import replace
-from itertools import takewhile
 
 from pliant.cycle.bounds import own_of, own_stands
 from pliant.cycle.gate import (
@@ -23,11 +22,9 @@ from pliant.cycle.gate import (
     partitions_off,
     view,
 )
-from pliant.cycle.kept import decided, kept_first
-from pliant.cycle.running import let_through
+from pliant.cycle.kept import decided
+from pliant.cycle.let_through import let_through
 from pliant.model import UNMARKED, Job, Shape, Snapshot
-from pliant.placement import Free
-from pliant.placement.giving_up import settled
 from pliant.placement.profiles import Profiles
 from pliant.plan import Mark, Mold, Plan, Policy, Start
 from pliant.policies import base_shape, largest
@@ -190,82 +187,3 @@ class _Bases:
         if self._profiles is None:
             self._profiles = Profiles(self._seen)
         return self._profiles.of(job).shapes
-
-
-def leftover(snapshot: Snapshot, plan: Plan, behind: str = "") -> Free:
-    """Return what a plan leaves free: its starts taken, its claims kept.
-
-    And what the batch system keeps for all who wait, or for those before the job ``behind``.
-    Where Slurm puts a share on a node, or which GPUs of several types it gives to a job that names
-    none, is its own choice: the larger shares and those that name a type are placed first, and one
-    that finds no GPU so is left out.
-    """
-    free = _after_starts(snapshot, plan)
-    for claim in plan.claims:
-        free.claim(claim.job, (claim.shape,), claim.reason)
-    started = {start.job.id for start in plan.starts}
-    before = takewhile(lambda job: job.id != behind, snapshot.waiting)
-    for job, nodes in kept_first(job for job in before if job.id not in started):
-        free.keep_whole(job, nodes)
-    return free
-
-
-def _after_starts(snapshot: Snapshot, plan: Plan) -> Free:
-    free = Free(view(snapshot))
-    for start in sorted(plan.starts, key=_largest_first):
-        _take(free, start)
-    return free
-
-
-def has_room(snapshot: Snapshot, plan: Plan, job: Job, shape: Shape) -> bool:
-    """Whether a running job could go on as ``shape`` now, in place of what it has.
-
-    Beside what else runs, also what others are on their way to, what a plan starts, and what is
-    kept for those who are next; until the end of ``job``'s time limit from now on.
-    """
-    running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
-    free = leftover(settled(replace(snapshot, running=running)), plan)
-    own, _ = free.held(job)
-    option = (shape, free.need(job, shape))
-    return free.room(job, option, (job,), first=(own[: shape.nodes],)) is not None
-
-
-def could_follow(snapshot: Snapshot, plan: Plan, guest: Job, job: Job) -> bool:
-    """Whether a guest could start now were a running job gone that makes room for it.
-
-    As its ``next_shape``, where that was said. Beside what else runs, what others are on their way
-    to, and what a plan starts. It has its turn before all that wait: what is kept for them is no
-    less its room.
-    """
-    running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
-    others = tuple(start for start in plan.starts if start.job.id != guest.id)
-    plan, shape = replace(plan, starts=others), guest.next_shape or guest.shape
-    free = _after_starts(settled(replace(snapshot, running=running)), plan)
-    option = (shape, free.need(guest, shape))
-    return free.room(guest, option, (job,)) is not None
-
-
-def could_start(
-    snapshot: Snapshot, plan: Plan, job: Job, shape: Shape, nodes: tuple[str, ...] = ()
-) -> bool:
-    """Whether a running job could start as ``shape`` now beside what it has, as another would.
-
-    ``nodes``: on these; none: anywhere.
-    """
-    running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
-    free = leftover(settled(replace(snapshot, running=running)), plan)
-    return free.fits_on(job, shape, nodes) if nodes else free.fit(job, shape) is not None
-
-
-def _as_it_is(job: Job) -> Job:
-    return replace(job, next_shape=None, next_nodes=()) if job.next_shape is not None else job
-
-
-def _largest_first(start: Start) -> tuple[int, bool, str]:
-    return (start.shape.share, not start.shape.gpu_type, start.job.id)
-
-
-def _take(free: Free, start: Start) -> None:
-    for nodes in start.all_nodes:
-        if free.fits_on(start.job, start.shape, nodes):
-            free.take(start.job, start.shape, nodes)

@@ -79,7 +79,6 @@ class Elastic:
         ``beats``: is told how far programs are.
         """
         self._hands, self._store, self._clock, self._wake = hands, store, clock, wake
-        self._places = Places(clock)
         self._monotonic = monotonic
         self.overs = HandOvers(
             *(hands, store, clock, monotonic),
@@ -87,6 +86,7 @@ class Elastic:
             changed=changed,
             has_place=self._has_place,
         )
+        self._places = Places(clock, self.overs.all)
         self.runs = Runs(store, self.overs, clock, monotonic, beats)
         self._stalled = Stalled(store, self.overs, self.runs, clock)
         self._changes = Changes(store)
@@ -270,8 +270,9 @@ class Elastic:
 
     def _can_return(self, job: Job) -> bool:
         """Whether a job whose program hangs may be requeued as it is: it would start again."""
-        several = self.runs.are_several(job)
-        return not several and self._places.is_open(job, Wanted(job.shape, job.nodes))
+        again = Wanted(job.shape, job.nodes)
+        could = self._places.is_open(job, again) and not self._places.astray(job, again)
+        return could and not self.runs.are_several(job)
 
     def give_back(self, snapshot: Snapshot) -> None:
         """Give jobs back what a hand-over has taken, once all that was decided is done.
@@ -356,7 +357,7 @@ class Elastic:
         phase = self.runs.life(job).phase
         allowed = request_shapes(job.spec.request, job.spec.own or job.shape)
         refused, beyond = self.overs.refused(job.id), self._places.beyond(job, shape)
-        overtaken = self._places.overtaken(job, wanted)
+        overtaken, astray = self._places.overtaken(job, wanted), self._places.astray(job, wanted)
         checks = (
             (job.frozen != "", f"it is left alone: {job.frozen}"),
             (job.spec.pinned, "its owner pinned it"),
@@ -379,6 +380,7 @@ class Elastic:
                 not self._places.has_room(job, wanted),
                 "there is no room for that now beside what runs and who is next",
             ),
+            (astray != "", astray),
         )
         for fails, words in checks:
             if fails:

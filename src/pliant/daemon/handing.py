@@ -132,6 +132,8 @@ class _Active:
     waits_s: float = 0.0  # since when it is seen to wait, where the batch system does not say
     behind_s: float = 0.0  # when another's fence was last seen around its nodes
     room_s: float = 0.0  # when it was last seen to make room for its guest yet; 0.0: it was not
+    unpinned_s: float = 0.0  # when the pin of its guest was refused first; 0.0: it was not
+    no_guest: bool = False  # that is given up: it is as one that is held
     requeued: bool = False  # the batch system was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
     ready: bool = False  # the batch system is, for its program's end
@@ -621,6 +623,9 @@ class HandOvers:
         if step.do is Do.RESHAPE:
             words = str(error).removeprefix(f"job {active.over.job}: {step.do}: ")
             self._note_refusal(active, words, now_s, for_good=for_good)
+        elif step.do is Do.PIN_GUEST:
+            active.unpinned_s = active.unpinned_s or now_s
+            active.no_guest |= for_good or now_s - active.unpinned_s >= REFUSED_S
         elif step.do in BEFORE_RESHAPE:
             closed = isinstance(error, Closed) and scene.job.state is JobState.RUNNING
             self._note_hindrance(active, step, scene, for_good=for_good, closed=closed)
@@ -743,9 +748,14 @@ def _as_queued(active: _Active, scene: Scene, took_s: float) -> Scene:
 
 
 def _with_room(active: _Active, scene: Scene) -> Scene:
-    """Return what is seen, with when the room for its guest was last seen to be made yet."""
+    """Return what is seen, with when the room for its guest was last seen to be made yet.
+
+    A guest whose pin is refused for long is as one that is held: its victim has its room again.
+    """
     if not active.over.guest:
         return scene
+    if active.no_guest:
+        scene = replace(scene, guest=replace(scene.guest, held=True))
     job, now_s = scene.job, scene.now_s
     again = job.state is JobState.RUNNING and job.run > active.over.run
     has_left = again or (job.state is JobState.WAITING and now_s >= job.begins_s)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pliant.batch import FENCE
-from pliant.cycle import caps_of, could_follow, could_start, has_room
+from pliant.cycle import (
+    STRAYS,
+    caps_of,
+    could_follow,
+    could_start,
+    guest_strays,
+    has_room,
+    starts_anyway,
+    strays,
+)
+from pliant.daemon.fenced import unfenced
 from pliant.daemon.guests import apart, first_task
 from pliant.daemon.handing import Wanted
 from pliant.model import Caps, Job, Shape, Snapshot
@@ -17,9 +27,11 @@ from pliant.plan import Plan
 class Places:
     """What the last cycle saw and decided, asked after by all that changes running jobs."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """``clock`` counts seconds since the epoch."""
-        self._clock = clock
+    def __init__(
+        self, clock: Callable[[], float], under_way: Callable[[], Mapping[str, Wanted]]
+    ) -> None:
+        """``clock`` counts seconds since the epoch; ``under_way``: what jobs are to become."""
+        self._clock, self._under_way = clock, under_way
         self._decided: tuple[Snapshot, Plan] | None = None  # last
         self._tiers: Tiers | None = None  # of that
         self._caps: Caps | None = None  # too, once somebody asks
@@ -51,12 +63,33 @@ class Places:
         """
         if self._decided is None:
             return True
+        seen, plan, limited = self._beside(job), self._decided[1], self._limited(job, wanted)
         if self._shares(job):
-            limited = self._limited(job, wanted)
-            return could_start(*self._decided, limited, wanted.shape, wanted.nodes)
+            return could_start(seen, plan, limited, wanted.shape, wanted.nodes)
         if wanted.shape == job.shape:
             return True
-        return has_room(*self._decided, self._limited(job, wanted), wanted.shape)
+        return has_room(seen, plan, limited, wanted.shape)
+
+    def _beside(self, job: Job) -> Snapshot:
+        """What was seen, with those in their places that other hand-overs are for."""
+        assert self._decided is not None  # noqa: S101 - callers see to it
+        return unfenced(self._decided[0], self._under_way(), job.id)
+
+    def astray(self, job: Job, wanted: Wanted) -> str:
+        """Return where a job could start on what is kept for others, or its guest, in words.
+
+        "" for nowhere. Fences are not in the way: they may have fallen by then.
+        """
+        if self._decided is None:
+            return ""
+        plan, limited = self._decided[1], self._limited(job, wanted)
+        seen = apart(_open(self._beside(job)), (wanted.guest,) if wanted.guest else ())
+        nodes = wanted.nodes if wanted.nodes or self._shares(job) else job.nodes
+        if node := strays(seen, plan, limited, wanted.shape, nodes, guest=wanted.guest):
+            return STRAYS.format(job.id, node)
+        guest = _guest(seen, wanted) if wanted.guest else None
+        node = guest_strays(seen, plan, guest, (job,)) if guest is not None else ""
+        return STRAYS.format(wanted.guest, node) if node else ""
 
     def _shares(self, job: Job) -> bool:
         """Whether another job runs on the same CPUs."""
@@ -73,11 +106,8 @@ class Places:
         """
         if self._decided is None:
             return True
-        snapshot, _ = self._decided
-        others = [one for one in snapshot.reservations if not one.name.startswith(FENCE)]
-        snapshot = replace(snapshot, reservations=tuple(others))
         nodes = () if wanted.guest else wanted.nodes
-        return is_open(snapshot, self._limited(job, wanted), nodes or job.nodes)
+        return is_open(_open(self._decided[0]), self._limited(job, wanted), nodes or job.nodes)
 
     def overtaken(self, job: Job, wanted: Wanted) -> str:
         """Return who could have its place between its two runs, in words; "" for nobody."""
@@ -129,21 +159,30 @@ class Places:
         own = less and set(wanted.nodes) <= set(job.nodes) and not shares
         room = self._does_for(wanted, job) if wanted.guest else own
         kept_from = self.overtaken(job, wanted) or self._kept_by(job, wanted.shape)
-        keeps = self.is_open(job, wanted) and not kept_from
+        keeps = self.is_open(job, wanted) and not kept_from and not self.astray(job, wanted)
         return keeps and (room or (not wanted.guest and self.has_room(job, wanted)))
 
     def _does_for(self, wanted: Wanted, job: Job) -> bool:
         """Whether the guest of a job could start once that has left: others may have the rest.
 
-        What another's fence is around is not for it.
+        And only then: it has no need of that room where it will start in what is free by now.
         """
         if self._decided is None:
             return True
-        seen, plan = self._decided
-        others = [one for one in seen.reservations if one.name != f"{FENCE}{job.id}"]
-        snapshot = apart(replace(seen, reservations=tuple(others)), (wanted.guest,))
-        waits = (one for one in snapshot.waiting if one.id == wanted.guest)
-        guest = wanted.asks or next(waits, None)  # 0.1.0 did not note it
+        plan, snapshot = self._decided[1], apart(self._beside(job), (wanted.guest,))
+        guest = _guest(snapshot, wanted)
         if guest is None or all(one.id != job.id for one in snapshot.running):  # it has begun since
             return True
-        return could_follow(snapshot, plan, guest, job)
+        return could_follow(snapshot, plan, guest, job) and not starts_anyway(snapshot, plan, guest)
+
+
+def _open(snapshot: Snapshot) -> Snapshot:
+    """What was seen without any fence."""
+    others = [one for one in snapshot.reservations if not one.name.startswith(FENCE)]
+    return replace(snapshot, reservations=tuple(others))
+
+
+def _guest(snapshot: Snapshot, wanted: Wanted) -> Job | None:
+    """A guest as it waited when room was decided on for it; 0.1.0 did not note that."""
+    waits = (one for one in snapshot.waiting if one.id == wanted.guest)
+    return wanted.asks or next(waits, None)

@@ -87,7 +87,7 @@ class Unserved:
         if now_s >= until_s:
             return ""
         return (
-            "room was made for it, and the batch system did not start it there: none is made again"
+            "a job has saved to make room for it, and it did not start there: none is made again"
             f" for {rest_s / 60:.0f} minutes"
         )
 

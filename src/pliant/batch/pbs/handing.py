@@ -76,10 +76,10 @@ class Handing:
         """
         rows = {row.id: row for row in self._queries.jobs()}
         now_s, row = self._clock(), rows.get(over.job)
-        kept, sight = self._fences.of(over.job), self._sight(row, over, job, site)
+        kept, sight = self._kept(over), self._sight(row, over, job, site)
         if kept and kept.opened and kept.fence.stands(now_s) and _has_come(over, rows, kept):
             self._fences.end(over.job)
-            kept = self._fences.of(over.job)
+            kept = self._kept(over)
         elif kept and sight.changed and sight.state is JobState.WAITING:
             self._fences.let_in(over.job)  # nobody: it would be past the fences of others, too
         self.tend()
@@ -140,6 +140,11 @@ class Handing:
     def fences(self) -> Mapping[str, float]:
         """Return when each fence ends that stands now and is not open, by job."""
         return self._fences.standing()
+
+    def _kept(self, over: HandOver) -> Kept | None:
+        """Return the fence of this hand-over: one that ended before is that of an earlier one."""
+        kept = self._fences.of(over.job)
+        return kept if kept is not None and kept.fence.until_s > over.asked_s else None
 
     def _sight(self, row: JobRow | None, over: HandOver, job: Job, site: Site) -> Sight:
         if row is None:
@@ -213,7 +218,7 @@ class Handing:
 
     def _release_guest(self, over: HandOver) -> None:
         """Let the guest in no more: where the fence stands for more than that, its victim again."""
-        kept = self._fences.of(over.job)
+        kept = self._kept(over)
         if kept is not None and not kept.opened:
             self._fences.let_in(over.job, number_of(over.job))
         else:
@@ -224,7 +229,7 @@ class Handing:
 
         What the job had its fence tells where 0.1.0 asked it, which did not store where it ran.
         """
-        known, hosts = self._fences.of(over.job), frozenset((*job.nodes, *job.next_nodes))
+        known, hosts = self._kept(over), frozenset((*job.nodes, *job.next_nodes))
         had = known.fence.vnodes if known is not None else ()
         groups = site.vnodes.of.items()
         theirs = (row.name for name, group in groups if name in hosts for row in group)
@@ -249,7 +254,7 @@ class Handing:
                 self._tell(step, over, ("qrls", "-h", "s", over.job))
             if not over.guest and stands(row, job_of(row, site), job, over, now_s):
                 self._fences.let_in(over.job, number_of(over.job))
-            elif not _lets_guest(self._fences.of(over.job), over):
+            elif not _lets_guest(self._kept(over), over):
                 self._fences.end(over.job)  # the next look wakes whom it kept out
                 return
             self._fences.open(over.job)

@@ -1,0 +1,152 @@
+"""What a plan leaves, and whether a running job could go on in it, or its guest start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import takewhile
+
+from pliant.cycle.gate import view
+from pliant.cycle.kept import kept_first
+from pliant.model import Job, Shape, Snapshot
+from pliant.placement import Free
+from pliant.placement.giving_up import settled
+from pliant.plan import Plan, Start
+
+
+def leftover(snapshot: Snapshot, plan: Plan, behind: str = "") -> Free:
+    """Return what a plan leaves free: its starts taken, its claims kept.
+
+    And what the batch system keeps for all who wait, or for those before the job ``behind``.
+    Where Slurm puts a share on a node, or which GPUs of several types it gives to a job that names
+    none, is its own choice: the larger shares and those that name a type are placed first, and one
+    that finds no GPU so is left out.
+    """
+    free = _after_starts(snapshot, plan)
+    for claim in plan.claims:
+        free.claim(claim.job, (claim.shape,), claim.reason)
+    started = {start.job.id for start in plan.starts}
+    before = takewhile(lambda job: job.id != behind, snapshot.waiting)
+    for job, nodes in kept_first(job for job in before if job.id not in started):
+        free.keep_whole(job, nodes)
+    return free
+
+
+def _after_starts(snapshot: Snapshot, plan: Plan) -> Free:
+    free = Free(view(snapshot))
+    for start in sorted(plan.starts, key=_largest_first):
+        _take(free, start)
+    return free
+
+
+def has_room(snapshot: Snapshot, plan: Plan, job: Job, shape: Shape) -> bool:
+    """Whether a running job could go on as ``shape`` now, in place of what it has.
+
+    Beside what else runs, also what others are on their way to, what a plan starts, and what is
+    kept for those who are next; until the end of ``job``'s time limit from now on.
+    """
+    running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
+    free = leftover(settled(replace(snapshot, running=running)), plan)
+    own, _ = free.held(job)
+    option = (shape, free.need(job, shape))
+    return free.room(job, option, (job,), first=(own[: shape.nodes],)) is not None
+
+
+def could_follow(snapshot: Snapshot, plan: Plan, guest: Job, job: Job) -> bool:
+    """Whether a guest could start now were a running job gone that makes room for it.
+
+    As its ``next_shape``, where that was said. Beside what else runs, what others are on their way
+    to, and what a plan starts. It has its turn before all that wait: what is kept for them is no
+    less its room.
+    """
+    running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
+    others = tuple(start for start in plan.starts if start.job.id != guest.id)
+    plan, shape = replace(plan, starts=others), guest.next_shape or guest.shape
+    free = _after_starts(settled(replace(snapshot, running=running)), plan)
+    option = (shape, free.need(guest, shape))
+    return free.room(guest, option, (job,)) is not None
+
+
+def starts_anyway(snapshot: Snapshot, plan: Plan, guest: Job) -> bool:
+    """Whether a plan starts a guest in what is free by now, as the batch system will, too.
+
+    That starts all those first that are before it and fit.
+    """
+    start = next((one for one in plan.starts if one.job.id == guest.id), None)
+    if start is None:
+        return False
+    free = leftover(settled(snapshot), _before(snapshot, plan, guest), behind=guest.id)
+    for job in takewhile(lambda job: job.id != guest.id, snapshot.waiting):
+        for _ in range(job.tasks_waiting if job.eligible else 0):
+            nodes = free.fit(job, job.shape)
+            if nodes is None:
+                break
+            free.take(job, job.shape, nodes)
+    return free.fit(guest, start.shape) is not None
+
+
+def strays(
+    snapshot: Snapshot,
+    plan: Plan,
+    job: Job,
+    shape: Shape,
+    nodes: Iterable[str] = (),
+    *,
+    guest: str = "",
+) -> str:
+    """Return a node that is kept for others, where a running job could start as ``shape``.
+
+    Once it has given up what it has, elsewhere than on ``nodes``. "" where there is none. What is
+    kept for its ``guest`` is not, once that has started in its place.
+    """
+    running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
+    free = leftover(settled(replace(snapshot, running=running)), plan)
+    option, beside = (shape, free.need(job, shape)), frozenset({guest})
+    return free.on_kept(job, option, (job,), nodes, beside=beside)
+
+
+def guest_strays(snapshot: Snapshot, plan: Plan, guest: Job, victims: Sequence[Job]) -> str:
+    """Return a node that is kept for those before a guest, where it could start; "": there is none.
+
+    As its ``next_shape``, where that was said; elsewhere than where running jobs make room for it.
+    """
+    gone = {job.id for job in victims}
+    running = tuple(_as_it_is(one) if one.id in gone else one for one in snapshot.running)
+    before = _before(snapshot, plan, guest)
+    free = leftover(settled(replace(snapshot, running=running)), before, behind=guest.id)
+    shape, nodes = guest.next_shape or guest.shape, [node for job in victims for node in job.nodes]
+    return free.on_kept(guest, (shape, free.need(guest, shape)), victims, nodes)
+
+
+def _before(snapshot: Snapshot, plan: Plan, guest: Job) -> Plan:
+    """A plan but for a guest's own start, with the claims of those alone that are before it."""
+    before = {job.id for job in takewhile(lambda job: job.id != guest.id, snapshot.waiting)}
+    starts = tuple(start for start in plan.starts if start.job.id != guest.id)
+    claims = tuple(claim for claim in plan.claims if claim.job.id in before)
+    return replace(plan, starts=starts, claims=claims)
+
+
+def could_start(
+    snapshot: Snapshot, plan: Plan, job: Job, shape: Shape, nodes: tuple[str, ...] = ()
+) -> bool:
+    """Whether a running job could start as ``shape`` now beside what it has, as another would.
+
+    ``nodes``: on these; none: anywhere.
+    """
+    running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
+    free = leftover(settled(replace(snapshot, running=running)), plan)
+    return free.fits_on(job, shape, nodes) if nodes else free.fit(job, shape) is not None
+
+
+def _as_it_is(job: Job) -> Job:
+    return replace(job, next_shape=None, next_nodes=()) if job.next_shape is not None else job
+
+
+def _largest_first(start: Start) -> tuple[int, bool, str]:
+    return (start.shape.share, not start.shape.gpu_type, start.job.id)
+
+
+def _take(free: Free, start: Start) -> None:
+    for nodes in start.all_nodes:
+        if free.fits_on(start.job, start.shape, nodes):
+            free.take(start.job, start.shape, nodes)
