@@ -33,7 +33,8 @@ class Fault:
     job, and what it must say once all is quiet. ``held``: its owner has held it, and it must be
     held yet when all is quiet, before ``after``. ``options``: more of its submission.
     ``guest_ends``: how the trial job ends. ``once``: the next hand-over would not begin as this.
-    ``made``: nothing keeps the job from getting what is asked for it.
+    ``made``: nothing keeps the job from getting what is asked for it. ``as_was``: it may start
+    again as it was before.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Fault:
     guest_ends: str = "COMPLETED"
     once: bool = False
     made: bool = False
+    as_was: bool = True
 
     @property
     def hand_overs(self) -> int:

@@ -247,7 +247,7 @@ def _hand_over(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, la
         time.sleep(draw.uniform(0.2, 1.5))
         area.restore()
     until_quiet(area, seen, LEFT_S + abs(fault.skew_s))  # by a wrong clock it may begin so late
-    if fault.made and seen.unmade:
+    if (fault.made and seen.unmade) or (seen.unmade == Outcome.AS_WAS and not fault.as_was):
         seen.words.append(f"it was not made: {seen.unmade}")
     if seen.is_faulty:
         stands(area, fault, seen)

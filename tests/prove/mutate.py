@@ -44,7 +44,7 @@ PARTS = {
     "pliant.daemon.handing": _PLIANTD,
     "pliant.daemon.elastic": ("daemon_elastic", *_PLIANTD, "remembering"),
     "pliant.daemon.places": _PLACES,
-    "pliant.daemon.fenced": _PLACES,
+    "pliant.daemon.foreseen": _PLACES,
     "pliant.cycle.leftover": _PLACES,
     "pliant.cycle.let_through": _PLACES,
     "pliant.batch.slurm.handing": (*_SLURM, *_PLIANTD),
@@ -55,7 +55,10 @@ PARTS = {
     "pliant.batch.pbs.fences": _PBS,
     "pliant.node.core": ("node_core",),
 }
-"""Whose decisions are taken out, and by which unit tests they are looked at."""
+"""Whose decisions are taken out, and by which unit tests they are looked at.
+
+Where jobs have room, the exploration says itself.
+"""
 
 
 def _too_long(_number: int, _frame: object) -> None:
@@ -91,7 +94,8 @@ def _noticed(mutant: Mutant, likely: Sequence[str], told: Connection) -> None:
     """Say what notices a mutant; "" where nothing does."""
     with mutant.at_work():
         name = mutant.module.__name__
-        told.send(_by_one_of(likely) or _by_a_test(PARTS[name]) or _by_exploring(name))
+        by = _by_one_of(likely) or _by_a_test(PARTS[name])
+        told.send(by or ("" if PARTS[name] is _PLACES else _by_exploring(name)))
 
 
 def _unit_tests(name: str, told: Connection) -> None:

@@ -40,6 +40,7 @@ from prove.world import (
     RIVAL,
     SHRINKS,
     TRIAL,
+    Kind,
     Machine,
     Rejected,
     Said,
@@ -93,6 +94,15 @@ class OnPbs(Machine):
         self.pbs._site = self._site
         self._fixed: Any = self._queries._fixed
         self._taken: Any = None
+
+    def begin(self, kind: Kind) -> World:
+        """Begin with a fence in memory that has ended: it was handed over before."""
+        world = super().begin(kind)
+        assert world.pliantd is not None
+        asked, *kept = world.pliantd.memory
+        fence = Fence(str(JOB), BEGAN_S - START_S, ("n1", "n2"), (str(JOB), str(GUEST)), ("workq",))
+        ended = _remembered(Kept(fence, opened=True), set())
+        return changed(world, pliantd=changed(world.pliantd, memory=(asked, *kept, ended)))
 
     def jobs(self) -> Jobs:
         running = _record(JOB, self.kind.spec)

@@ -158,6 +158,31 @@ def test_a_job_is_resized_while_others_wait_for_its_gpus_and_loses_nothing(
     assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(steps)
 
 
+def test_a_job_is_not_resized_where_it_could_start_on_what_is_kept_for_another(
+    count: Count, submit: Submit, wait_for_state: WaitForState, clean: Sandbox
+) -> None:
+    """Slurm starts it, pinned before all, on the first of the nodes that have room for it."""
+
+    def runs(node: int, gpus: int, minutes: int) -> int:
+        words = (f"--nodelist=n{node}", f"--gres=gpu:{gpus}", f"--time={minutes}")
+        job = submit(*words, script=LONG, user=None)
+        wait_for_state(job, "RUNNING")
+        return job
+
+    other = runs(1, 4, 10)
+    counting = count("--gres=gpu:2", "--moldable=gpus=1-2", steps=20_000)
+    clean.run(["scancel", str(other)], check=True)
+    wait_for_state(other, "CANCELLED")
+    runs(2, 2, 40)
+    runs(1, 2, 5)
+    first = submit("--gres=gpu:4", "--time=10", script=LONG)
+    wait_until(counting.works, "its program to work")
+    told = f"could start job {counting.job} on n1, which is kept for another one that waits"
+    wait_until(lambda: told in counting.resize("1").stderr, "it to be refused for that")
+    clean.run(["scancel", str(first)], check=True)
+    counting.becomes("1")
+
+
 def test_a_program_whose_own_python_has_no_pliant_is_resized_whatever_its_job_inherited(
     submit: Submit, wait_for_state: WaitForState, clean: Sandbox, workdir: Path, programs: Path
 ) -> None:

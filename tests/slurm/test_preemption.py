@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -147,13 +148,13 @@ for step in itertools.count(1):
 @pytest.fixture
 def saves_slowly(
     clean: Sandbox, submit: Submit, workdir: Path, programs: Path
-) -> Callable[[int], int]:
+) -> Callable[..., int]:
     """Run a best-effort job on so many GPUs, which saves once there is a file ``may_save``."""
 
-    def begun(gpus: int) -> int:
+    def begun(gpus: int, *more: str) -> int:
         (workdir / "slowly.py").write_text(SLOWLY)
         script = f"exec {programs}/pliant run -- {programs}/python slowly.py"
-        job = submit(f"--gres=gpu:{gpus}", BEST_EFFORT, "--time=10", script=script)
+        job = submit(f"--gres=gpu:{gpus}", BEST_EFFORT, "--time=10", *more, script=script)
         wait_until(partial(is_mature, clean, job), "it to be mature")
         return job
 
@@ -164,6 +165,11 @@ def ends(sandbox: Sandbox, job: int) -> list[str]:
     """Return how the hand-overs of a job have ended."""
     rows = ask(sandbox, a.HistoryAnswer, "history", job=str(job)).handovers
     return [row.outcome for row in rows]
+
+
+def is_over(sandbox: Sandbox, job: int) -> bool:
+    """Whether none of its hand-overs is under way."""
+    return "" not in ends(sandbox, job)
 
 
 def takes_another_node(submit: Submit, show: Show) -> int:
@@ -207,6 +213,65 @@ def test_nobody_leaves_for_a_trial_job_whose_other_gpus_somebody_has_taken_meanw
     assert int(show(trial)["Priority"]) < 4_294_901_760
     clean.run(["scancel", str(other)], check=True)
     wait_until(lambda: show(trial)["JobState"] == "RUNNING", "it to have its turn")
+
+
+def test_no_room_is_made_where_a_trial_job_could_start_on_what_is_kept_for_another(
+    clean: Sandbox,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    show: Show,
+    counts: Callable[[int], int],
+) -> None:
+    """Slurm would start it, pinned before all, on the first node: half of that is free, for who is
+    first in the queue."""
+
+    def runs(node: int, gpus: int, time: str) -> int:
+        words = (f"--nodelist=n{node}", f"--gres=gpu:{gpus}", f"--time={time}")
+        job = submit(*words, script=LONG, user=None)
+        wait_for_state(job, "RUNNING")
+        return job
+
+    other = runs(1, 4, "10")
+    victim = counts(2)
+    runs(2, 2, "20")
+    wait_until(partial(is_mature, clean, victim), "it to be mature")
+    clean.run(["scancel", str(other)], check=True)
+    wait_for_state(other, "CANCELLED")
+    runs(1, 2, "5")
+    first = submit("--gres=gpu:4", "--time=10", script=LONG)
+    trial = submit("--gres=gpu:2", TRIAL, "--time=30", script=LONG, user=BOB)
+    let_cycles_pass(clean, 10)
+    said = " ".join(clean.run(["pliant", "why", str(trial)]).stdout.split())
+    assert "no room is made for it now: the batch system could start job" in said
+    assert (show(victim)["Restarts"], show(first)["JobState"]) == ("0", "PENDING")
+    clean.run(["scancel", str(first)], check=True)
+    wait_for_state(trial, "RUNNING")
+    assert (show(trial)["NodeList"], show(victim)["Restarts"]) == ("n1", "0")
+
+
+def test_two_jobs_of_a_node_grow_although_one_saves_while_the_other_is_between_its_runs(
+    clean: Sandbox, submit: Submit, show: Show, workdir: Path, request: pytest.FixtureRequest
+) -> None:
+    """For Slurm the fence around that one's nodes closes all of them."""
+    saves_slowly, counts = map(request.getfixturevalue, ("saves_slowly", "counts"))
+    takes_another_node(submit, show)
+    slow, quick = [of(1, "--moldable=gpus=1-2", "--malleable") for of in (saves_slowly, counts)]
+    wait_until(partial(is_mature, clean, quick), "it to be mature")
+    clean.run(["pliant", "resize", str(slow), "2"], check=True)
+    wait_until((workdir / "asked").exists, "it to be asked")
+    clean.signal("slurmd-n1", signal.SIGSTOP)  # no run ends there meanwhile
+    try:
+        clean.run(["pliant", "resize", str(quick), "2"], check=True)
+        wait_until(lambda: show(quick)["JobState"] == "COMPLETING", "the quick one to go")
+        let_cycles_pass(clean, 2)
+        (workdir / "may_save").touch()
+        wait_until((workdir / "saved").exists, "the other one to have saved")
+        let_cycles_pass(clean, 2)
+    finally:
+        clean.signal("slurmd-n1", signal.SIGCONT)
+    for job in (slow, quick):
+        wait_until(partial(is_over, clean, job), f"job {job} to have grown")
+        assert ends(clean, job) == [Outcome.DONE]
 
 
 def test_a_plain_job_makes_room_for_nobody(

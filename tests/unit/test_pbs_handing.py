@@ -787,8 +787,7 @@ def test_the_fence_of_an_earlier_hand_over_lets_nobody_in_and_is_around_nothing_
     assert under_way.step(3).do is Do.UNFENCE
     assert fences(site)[0].lets == ("30",)
     under_way.now_s = NOW_S + 100
-    times = {"asked_s": NOW_S + 95, "until_s": NOW_S + 155, "saved_s": NOW_S + 100}
-    under_way.over = replace(under_way.over, run=1, **times)
+    under_way.over = replace(under_way.over, run=1, asked_s=NOW_S + 95, saved_s=NOW_S + 100)
     under_way.job = replace(under_way.job, nodes=("gn2",))
     under_way.pbs.before_end(under_way.over, under_way.job)
     (fence,) = fences(site)

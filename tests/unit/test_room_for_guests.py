@@ -12,14 +12,16 @@ from test_daemon_elastic import EFFORT, FOUR, GPUS, JOB, ONE, TRIAL, TWO, Bench,
 
 from pliant.batch import FENCE
 from pliant.cycle import cycle
-from pliant.daemon.handing import REST_S
+from pliant.daemon.handing import REST_S, Wanted
 from pliant.model import (
     Job,
     JobClass,
     JobState,
+    Node,
     Partition,
     Request,
     Reservation,
+    Shape,
     Snapshot,
     Spec,
 )
@@ -34,10 +36,16 @@ GUEST = replace(TRIAL, shape=FOUR, shapes=(FOUR,), time_limit_s=600)
 
 
 def decides(
-    bench: Bench, free: int, *jobs: Job, gpus: int = 4, policy: FitGpp | None = None, **seen: Any
+    bench: Bench,
+    free: int,
+    *jobs: Job,
+    gpus: int = 4,
+    policy: FitGpp | None = None,
+    ends_as: Node | None = None,
+    **seen: Any,
 ) -> Plan:
     """Let a cycle see one node and these jobs, and decide; nothing is done of it."""
-    nodes = (node("n1", gpus=gpus, free=free, free_cpus=8),)
+    nodes = (node("n1", gpus=gpus, free=free, free_cpus=8, once_ended=ends_as),)
     running = [job for job in jobs if job.state is not JobState.WAITING]
     left = [job for job in jobs if job.state is JobState.WAITING]
     parts = (Partition("gpu", ("n1",), default=True),)
@@ -115,6 +123,25 @@ def test_beside_a_fence_a_guest_has_its_room_but_for_what_that_is_for(
     fence = Reservation(f"{FENCE}6", ("n1",), bench.now_s - 5, bench.now_s + 60)
     left = replace(other, state=JobState.WAITING, nodes=(), restarts=1)
     decides(bench, free, VICTIM, left, *guests, reservations=(fence,))
+    assert bench.stays() is stays
+
+
+THREE = Shape(1, 3)
+
+
+@pytest.mark.parametrize(("shape", "stays"), [(TWO, False), (THREE, True)])
+def test_beside_one_that_is_ending_a_guest_has_its_room_but_for_what_that_goes_on_with(
+    bench: Bench, shape: Shape, *, stays: bool
+) -> None:
+    """On Slurm nothing starts there meanwhile, and nothing counts as free."""
+    other, guest = replace(VICTIM, id="9"), replace(GUEST, shape=THREE, shapes=(THREE,))
+    bench.listens(VICTIM)
+    bench.listens(other)
+    asks(bench, decides(bench, 1, VICTIM, other, guest, gpus=5), "7")
+    bench.elastic.overs.begin(other, Wanted(shape, ("n1",)), bench.now_s + 60, "it is fair")
+    ends = replace(other, state=JobState.ENDING, restarts=1)
+    gone = node("n1", gpus=5, free=3, free_cpus=8)
+    decides(bench, 0, VICTIM, ends, guest, gpus=5, ends_as=gone)
     assert bench.stays() is stays
 
 

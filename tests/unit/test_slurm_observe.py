@@ -52,14 +52,23 @@ def test_nodes_have_what_is_free_on_them(seen: Snapshot) -> None:
         # shares of 2 + 1 shards on one GPU, of 3 on another, a whole GPU taken, one left
         Node("n1", 16, 10, 32000, 31500, v100(1, 1, 1, sharers=(2, 1)), FAST),
         # something is completing on these two: Slurm starts nothing there until it is gone
-        Node("n2", 16, 0, 32000, 0, v100(0), FAST),
-        Node("n3", 16, 0, 32000, 0, v100(0), FAST),
+        Node(*("n2", 16, 0, 32000, 0, v100(0), FAST), once_ended=seen.nodes[1].once_ended),
+        Node(*("n3", 16, 0, 32000, 0, v100(0), FAST), once_ended=seen.nodes[2].once_ended),
         Node(
             *("n4", 16, 15, 32000, 31900, (Pool("a100", 2, 0), Pool("v100", 2, 2))),
             features=frozenset({"mixed"}),
             up=False,
         ),
     )
+
+
+def test_nodes_on_which_something_is_ending_say_what_will_be_free_on_them(seen: Snapshot) -> None:
+    assert [node.once_ended for node in seen.nodes] == [
+        None,
+        Node("n2", 16, 6, 32000, 31800, v100(0), FAST),
+        Node("n3", 16, 12, 32000, 31700, v100(1), FAST),
+        None,
+    ]
 
 
 def test_partitions_and_reservations_are_as_configured(seen: Snapshot) -> None:

@@ -16,7 +16,7 @@ from pliant.cycle import (
     starts_anyway,
     strays,
 )
-from pliant.daemon.fenced import unfenced
+from pliant.daemon.foreseen import foreseen
 from pliant.daemon.guests import apart, first_task
 from pliant.daemon.handing import Wanted
 from pliant.model import Caps, Job, Shape, Snapshot
@@ -71,9 +71,9 @@ class Places:
         return has_room(seen, plan, limited, wanted.shape)
 
     def _beside(self, job: Job) -> Snapshot:
-        """What was seen, with those in their places that other hand-overs are for."""
+        """What was seen, as it will be once what else is under way is over."""
         assert self._decided is not None  # noqa: S101 - callers see to it
-        return unfenced(self._decided[0], self._under_way(), job.id)
+        return foreseen(self._decided[0], self._under_way(), job.id)
 
     def astray(self, job: Job, wanted: Wanted) -> str:
         """Return where a job could start on what is kept for others, or its guest, in words.

@@ -41,7 +41,11 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node as it is now. ``up``: the batch system would start a job there."""
+    """One node as it is now. ``up``: the batch system would start a job there.
+
+    ``once_ended``: the node once those are gone that are ending there, where nothing starts before;
+    None: nobody is, or that is not so.
+    """
 
     name: str
     cpus: int
@@ -52,6 +56,7 @@ class Node:
     features: frozenset[str] = frozenset()
     up: bool = True
     threads_per_core: int = 1
+    once_ended: Node | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ running jobs say it (see details.py). Where a job's place is not known, no shard
 of its node counts as free.
 
 While a job is COMPLETING, scontrol shows its resources as free already, but Slurm starts nothing on
-the node until it is gone: nothing counts as free there, and the ending job gives its part back.
+the node until it is gone: nothing counts as free there, and the ending job gives its part back. As
+scontrol shows it the node is told beside.
 """
 
 from __future__ import annotations
@@ -43,20 +44,24 @@ def node_of(row: NodeRow, lent: Lent | None) -> Node:
             pool = _pool(row, gres, places, lent)
             same = pools.get(gres.type)
             pools[gres.type] = pool if same is None else _joined(same, pool)
-    found = tuple(pools[name] for name in sorted(pools))
-    if row.completing:
-        found = tuple(replace(pool, free=0, parts=(), sharers=()) for pool in found)
-    return Node(
+    node = Node(
         row.name,
         row.cpus,
-        0 if row.completing else row.free_cpus,
+        row.free_cpus,
         row.mem_mib,
-        0 if row.completing else row.free_mem_mib,
-        found,
+        row.free_mem_mib,
+        tuple(pools[name] for name in sorted(pools)),
         row.features,
         row.up,
         row.threads,
     )
+    return _closed(node) if row.completing else node
+
+
+def _closed(node: Node) -> Node:
+    """A node on which nothing starts before those are gone that are ending there."""
+    pools = tuple(replace(pool, free=0, parts=(), sharers=()) for pool in node.pools)
+    return replace(node, free_cpus=0, free_mem_mib=0, pools=pools, once_ended=node)
 
 
 def _pool(row: NodeRow, gpus: Gres, places: range, lent: Lent | None) -> Pool:

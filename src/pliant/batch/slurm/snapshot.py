@@ -158,9 +158,8 @@ def nodes_of(
     lent = lent_shards({job_id: place for job_id, place in places.items() if place})
     hidden = [row for row in rows if places.get(row.job_id, ()) is None]
     blind = {node for row in hidden for node in host_list(row.nodes)}
-    nodes = (
+    if not counts_memory:
+        node_rows = (replace(row, mem_mib=0, free_mem_mib=0) for row in node_rows)
+    return tuple(
         node_of(row, None if row.name in blind else lent.get(row.name, {})) for row in node_rows
     )
-    if counts_memory:
-        return tuple(nodes)
-    return tuple(replace(node, mem_mib=0, free_mem_mib=0) for node in nodes)
