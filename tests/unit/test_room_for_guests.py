@@ -48,7 +48,7 @@ def decides(
     nodes = (node("n1", gpus=gpus, free=free, free_cpus=8, once_ended=ends_as),)
     running = [job for job in jobs if job.state is not JobState.WAITING]
     left = [job for job in jobs if job.state is JobState.WAITING]
-    parts = (Partition("gpu", ("n1",), default=True),)
+    parts = (Partition("gpu", ("n1",), default=True), Partition("high", ("n1",), tier=9))
     snapshot = Snapshot(bench.now_s, nodes, parts, tuple(left), tuple(running), **seen)
     bench.elastic.looking()
     bench.elastic.looked(snapshot, always)
@@ -152,6 +152,16 @@ def test_nobody_leaves_for_a_guest_that_starts_in_what_is_free_by_now(bench: Ben
     plan = decides(bench, 2, VICTIM, guest)
     assert [start.job.id for start in plan.starts] == ["8"]
     assert bench.stays()
+
+
+def test_the_last_task_of_an_array_is_not_before_itself_by_its_tier(bench: Bench) -> None:
+    array = replace(GUEST, partitions=("high",), array_tasks="4", tasks_waiting=1)
+    bench.listens(VICTIM)
+    asks(bench, decides(bench, 2, VICTIM, array), "7")
+    wanted = bench.elastic.overs.all()["7"]
+    assert wanted.guest == "8_4"
+    decides(bench, 2, VICTIM, array)
+    assert not bench.stays()
 
 
 def test_of_what_0_1_0_asked_the_guest_is_known_by_its_number(bench: Bench) -> None:

@@ -52,8 +52,7 @@ class Places:
         if job is None:
             return None
         guest = first_task(job)
-        if guest is not job:
-            self.decided(apart(snapshot, (guest.id,)), plan)
+        self.decided(apart(snapshot, (guest.id,)), plan)
         return guest
 
     def has_room(self, job: Job, wanted: Wanted) -> bool:
@@ -66,8 +65,6 @@ class Places:
         seen, plan, limited = self._beside(job), self._decided[1], self._limited(job, wanted)
         if self._shares(job):
             return could_start(seen, plan, limited, wanted.shape, wanted.nodes)
-        if wanted.shape == job.shape:
-            return True
         return has_room(seen, plan, limited, wanted.shape)
 
     def _beside(self, job: Job) -> Snapshot:
@@ -83,11 +80,11 @@ class Places:
         if self._decided is None:
             return ""
         plan, limited = self._decided[1], self._limited(job, wanted)
-        seen = apart(_open(self._beside(job)), (wanted.guest,) if wanted.guest else ())
+        seen = apart(_open(self._beside(job)), (wanted.guest,))
         nodes = wanted.nodes if wanted.nodes or self._shares(job) else job.nodes
         if node := strays(seen, plan, limited, wanted.shape, nodes, guest=wanted.guest):
             return STRAYS.format(job.id, node)
-        guest = _guest(seen, wanted) if wanted.guest else None
+        guest = _guest(seen, wanted)
         node = guest_strays(seen, plan, guest, (job,)) if guest is not None else ""
         return STRAYS.format(wanted.guest, node) if node else ""
 
