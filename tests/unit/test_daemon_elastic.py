@@ -1561,6 +1561,57 @@ def test_a_job_stays_that_could_start_on_what_is_kept_for_others(bench: Bench) -
     assert bench.stays()
 
 
+def kept_on(name: str, *others: Job) -> Snapshot:
+    """Two nodes with two free GPUs each, of which one is kept for a job that waits."""
+    first = waiting(9, "4", expected_nodes=(name,), expected_s=NOW_S + 60)
+    nodes = [node("n1", gpus=8, free=2), node("n2", gpus=8, free=2)]
+    return replace(snapshot(nodes, [first], []), running=others, now_s=NOW_S)
+
+
+@pytest.mark.parametrize(
+    ("kept", "wanted", "where"),
+    [
+        ("n1", Wanted(ONE), ""),  # where it runs
+        ("n2", Wanted(ONE), "n2"),
+        ("n1", Wanted(FOUR, ("n2",)), "n1"),
+        ("n2", Wanted(FOUR, ("n2",)), ""),
+        ("n1", Wanted(TWO, ("n2",)), ""),  # it has that there now
+        ("n2", Wanted(TWO, ("n1",), "8"), "n2"),  # the guest is not known
+        ("n1", Wanted(TWO, ("n1",), "8"), ""),
+    ],
+)
+def test_kept_for_others_is_what_is_elsewhere_than_where_a_job_is_to_be(
+    bench: Bench, kept: str, wanted: Wanted, where: str
+) -> None:
+    job = bench.one(LIMITED)
+    bench.elastic.decided(kept_on(kept, job), Plan())
+    told = bench.elastic._places.astray(job, wanted)
+    assert told == (
+        f"the batch system could start job 7 on {where}, which is kept for another one that waits"
+        if where
+        else ""
+    )
+
+
+def test_a_job_that_shares_its_node_has_no_place_there_that_would_be_its_own(bench: Bench) -> None:
+    job = replace(bench.one(LIMITED), shares=True)
+    bench.elastic.decided(kept_on("n1", job), Plan())
+    assert not bench.elastic._places.astray(job, Wanted(FOUR))
+    bench.elastic.decided(kept_on("n1", job, replace(job, id="12")), Plan())
+    assert "on n1" in bench.elastic._places.astray(job, Wanted(FOUR))
+
+
+def test_a_victim_stays_whose_guest_could_start_on_what_is_kept_for_others(bench: Bench) -> None:
+    victim = replace(bench.one(LIMITED), shape=FOUR)
+    guest = waiting(8, "2", time_limit_s=7200)
+    wanted = Wanted(FOUR, ("n1",), "8", asks=guest)
+    for name, words in (("n2", "could start job 8 on n2"), ("n1", "")):
+        seen = kept_on(name, victim)
+        bench.elastic.decided(replace(seen, waiting=(*seen.waiting, guest)), Plan())
+        assert words in bench.elastic._places.astray(victim, wanted)
+        assert bool(bench.elastic._places.astray(victim, wanted)) is bool(words)
+
+
 def test_of_a_job_that_goes_back_to_its_own_shape_late_it_is_not_known_where_that_will_be(
     bench: Bench,
 ) -> None:

@@ -101,8 +101,7 @@ def strays(
     """
     running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
     free = leftover(settled(replace(snapshot, running=running)), plan)
-    option, beside = (shape, free.need(job, shape)), frozenset({guest})
-    return free.on_kept(job, option, (job,), nodes, beside=beside)
+    return free.on_kept(job, shape, (job,), nodes, beside=frozenset({guest}))
 
 
 def guest_strays(snapshot: Snapshot, plan: Plan, guest: Job, victims: Sequence[Job]) -> str:
@@ -115,7 +114,7 @@ def guest_strays(snapshot: Snapshot, plan: Plan, guest: Job, victims: Sequence[J
     before = _before(snapshot, plan, guest)
     free = leftover(settled(replace(snapshot, running=running)), before, behind=guest.id)
     shape, nodes = guest.next_shape or guest.shape, [node for job in victims for node in job.nodes]
-    return free.on_kept(guest, (shape, free.need(guest, shape)), victims, nodes)
+    return free.on_kept(guest, shape, victims, nodes)
 
 
 def _before(snapshot: Snapshot, plan: Plan, guest: Job) -> Plan:

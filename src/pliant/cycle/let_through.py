@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pliant.cycle.leftover import guest_strays, leftover
 from pliant.model import Snapshot
-from pliant.placement import limit_s
+from pliant.placement import Free, limit_s
 from pliant.placement.giving_up import settled
 from pliant.plan import Plan, Reshape
 
@@ -38,38 +38,36 @@ def withheld(seen: Snapshot, plan: Plan) -> Mapping[str, str]:
     """
     if not plan.changes_running or seen.is_plain:
         return {}
-    why = dict(_reshapes_withheld(seen, plan))
+    free = leftover(settled(seen), plan)
+    why = dict(_reshapes_withheld(seen, plan, free))
     for guest in {one.room_for: None for one in plan.preempts}:
-        why |= _withheld_for(guest, seen, plan)
+        why |= _withheld_for(guest, seen, plan, free)
     return why
 
 
-def _reshapes_withheld(seen: Snapshot, plan: Plan) -> Iterator[tuple[str, str]]:
-    if not plan.reshapes:
-        return
-    free, kept_s = leftover(settled(seen), plan), _expected_s(seen, plan)
+def _reshapes_withheld(seen: Snapshot, plan: Plan, free: Free) -> Iterator[tuple[str, str]]:
+    kept_s = _expected_s(seen, plan)
     for one in plan.reshapes:
-        job, option = one.job, (one.shape, free.need(one.job, one.shape))
         if _grows_into(seen, one, kept_s):
-            yield job.id, EXPECTED
-        elif node := free.on_kept(job, option, (job,), one.nodes):
-            yield job.id, STRAYS.format(job.id, node)
+            yield one.job.id, EXPECTED
+        elif node := free.on_kept(one.job, one.shape, (one.job,), one.nodes):
+            yield one.job.id, STRAYS.format(one.job.id, node)
 
 
-def _withheld_for(room_for: str, seen: Snapshot, plan: Plan) -> Mapping[str, str]:
+def _withheld_for(room_for: str, seen: Snapshot, plan: Plan, free: Free) -> Mapping[str, str]:
     """Why nobody makes room for a job, by who would."""
-    victims = [one.job for one in plan.preempts if one.room_for == room_for]
-    said = next((one.shape for one in plan.preempts if one.room_for == room_for), None)
-    free = leftover(settled(seen), plan)
+    preempts = [one for one in plan.preempts if one.room_for == room_for]
+    victims, mine = [one.job for one in preempts], frozenset({room_for})
+    guest = next((job for job in seen.waiting if job.id == room_for), None)
     words = ""
     for job in victims:
-        option = (job.shape, free.need(job, job.shape))
-        node = free.on_kept(job, option, (job,), job.nodes, beside=frozenset({room_for}))
+        node = free.on_kept(job, job.shape, (job,), job.nodes, beside=mine)
         words = words or (STRAYS.format(job.id, node) if node else "")
-    guest = next((job for job in seen.waiting if job.id == room_for), None)
     if guest is not None and not words:
-        node = guest_strays(seen, plan, replace(guest, next_shape=said), victims)
-        words = STRAYS.format(guest.id, node) if node else ""
+        shape, nodes = preempts[0].shape or guest.shape, [n for job in victims for n in job.nodes]
+        if free.on_kept(guest, shape, victims, nodes, beside=mine):  # of all claims: a quick look
+            node = guest_strays(seen, plan, replace(guest, next_shape=shape), victims)
+            words = STRAYS.format(guest.id, node) if node else ""
     return {job.id: words for job in victims} if words else {}
 
 

@@ -208,7 +208,7 @@ class Free:
     def on_kept(
         self,
         job: Job,
-        option: Option,
+        shape: Shape,
         givers: Iterable[Job],
         nodes: Iterable[str],
         *,
@@ -219,8 +219,8 @@ class Free:
 
         ``nodes``: elsewhere than on these. ``beside``: as for :meth:`room`.
         """
-        shape, need = option
-        bound, own = self.bound(job), {self._number.get(name, -1) for name in nodes}
+        need, bound = self.need(job, shape), self.bound(job)
+        own = {self._number.get(name, -1) for name in nodes}
         scopes = [one for one in self.profile(job).scopes if one.allows(shape.nodes, need.cpus)]
         with self._trades.supposed(givers, beside):
             for place in self._cells.claimed:

@@ -144,7 +144,9 @@ class Handing:
     def _kept(self, over: HandOver) -> Kept | None:
         """Return the fence of this hand-over: one that ended before is that of an earlier one."""
         kept = self._fences.of(over.job)
-        return kept if kept is not None and kept.fence.until_s > over.asked_s else None
+        if kept is None or kept.fence.stands(self._clock()):
+            return kept
+        return kept if kept.fence.until_s > over.asked_s else None
 
     def _sight(self, row: JobRow | None, over: HandOver, job: Job, site: Site) -> Sight:
         if row is None:
