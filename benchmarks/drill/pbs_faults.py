@@ -26,8 +26,10 @@ _LET_IN = (
     *("runjob hook off for a while", "what the hooks are told lost"),
     *("store says nothing, pliantd killed", "store says not saved, pliantd killed"),
     *("disk full from the start, pliantd killed", "manager reruns", "user holds unobserved"),
+    *("user lowers the time limit", "user alters GPUs", "user holds"),
 )
-"""Where no fence is, or none that would be read: a job that was sent back may start as it was."""
+"""Where no fence is, or none that would be read, or its user has changed a job between its runs, one
+that was sent back may start as it was."""
 
 _KINDS: Sequence[Fault] = (
     Fault("nothing", (ASKED,), made=True),
