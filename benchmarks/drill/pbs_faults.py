@@ -28,8 +28,9 @@ _LET_IN = (
     *("disk full from the start, pliantd killed", "manager reruns", "user holds unobserved"),
     *("user lowers the time limit", "user alters GPUs", "user holds"),
 )
-"""Where no fence is, or none that would be read, or its user has changed a job between its runs, one
-that was sent back may start as it was."""
+"""Where no fence is, or none that would be read, or its user has changed a job meanwhile: one
+that was sent back may start as it was then.
+"""
 
 _KINDS: Sequence[Fault] = (
     Fault("nothing", (ASKED,), made=True),
