@@ -36,7 +36,7 @@ MOST_S, MOST = 600.0, 200_000
 TEST_S = 60
 """After so many seconds a test does not, which takes a few."""
 _PLIANTD = ("daemon_handing", "daemon_elastic", "daemon_run_verbs", "daemon_stalled", "daemon")
-_PLACES = ("let_through", "room_for_guests", "cycle", *_PLIANTD)
+_PLACES = ("let_through", "room_for_guests", "cycle", "slurm_limits", *_PLIANTD)
 _SLURM = ("slurm_handing", "slurm_standing", "slurm_update")
 _PBS = ("pbs_handing", "pbs_batch")
 PARTS = {

@@ -1198,6 +1198,57 @@ def test_nor_is_what_a_limit_forbids(bench: Bench) -> None:
         bench.elastic.resize(bench.one(), TWO, "alice")
 
 
+@pytest.mark.parametrize(
+    ("of", "keeps", "most", "words"),
+    [
+        (("gpu",), {"gpu": "a limit"}, 4, "a limit"),
+        (("gpu", "other"), {"gpu": "a limit"}, 4, ""),  # it may start in the other one
+        (("gpu", "other"), {"gpu": "a limit", "other": "another"}, 4, "a limit"),
+        (("gpu",), {"other": "another"}, 4, ""),
+        (("unknown",), {"gpu": "a limit"}, 4, ""),
+        (("gpu",), {}, 1, "its QOS lets one job have 1 GPUs at most"),
+    ],
+)
+def test_what_keeps_a_job_from_another_shape_is_asked_of_all_its_partitions(
+    bench: Bench, of: tuple[str, ...], keeps: dict[str, str], most: int, words: str
+) -> None:
+    parts = [
+        Partition(name, ("n1",), keeps_shapes=keeps.get(name, "")) for name in ("gpu", "other")
+    ]
+    seen = Snapshot(bench.now_s, (node("n1", gpus=4),), tuple(parts))
+    abilities = replace(seen.abilities, most=(("normal", (("ngpus", most),)),))
+    bench.elastic.decided(replace(seen, abilities=abilities), Plan())
+    assert bench.elastic._places.beyond(replace(bench.one(), partitions=of), TWO) == words
+
+
+@pytest.mark.parametrize(("own", "nodes", "kept"), [(2, 2, False), (2, 1, False), (1, 2, True)])
+def test_over_several_nodes_a_job_may_be_what_its_owner_wrote(
+    bench: Bench, own: int, nodes: int, *, kept: bool
+) -> None:
+    parts = (Partition("gpu", ("n1", "n2"), sets="it is in two halves"),)
+    bench.elastic.decided(Snapshot(bench.now_s, (), parts), Plan())
+    job = replace(bench.one(), spec=Spec(MALLEABLE, Shape(own, 2)), partitions=("gpu",))
+    assert bool(bench.elastic._places.beyond(job, Shape(nodes, 2))) is kept
+    assert bench.elastic._places.beyond(replace(job, spec=None), Shape(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "down", "is_open"),
+    [
+        (Wanted(ONE), "n1", False),
+        (Wanted(ONE), "n2", True),
+        (Wanted(ONE, ("n2",)), "n2", False),
+        (Wanted(ONE, ("n2",)), "n1", True),
+    ],
+)
+def test_a_job_is_to_start_where_it_is_decided_or_else_where_it_is(
+    bench: Bench, wanted: Wanted, down: str, *, is_open: bool
+) -> None:
+    nodes = [node(name, gpus=4, up=name != down) for name in ("n1", "n2")]
+    bench.elastic.decided(replace(snapshot(nodes, [], []), now_s=bench.now_s), Plan())
+    assert bench.elastic._places.is_open(bench.one(LIMITED), wanted) is is_open
+
+
 def test_a_program_that_is_silent_is_not_resized_by_hand(bench: Bench) -> None:
     bench.listens()
     bench.now_s += 500.0
@@ -1596,8 +1647,17 @@ def test_kept_for_others_is_what_is_elsewhere_than_where_a_job_is_to_be(
 def test_a_job_that_shares_its_node_has_no_place_there_that_would_be_its_own(bench: Bench) -> None:
     job = replace(bench.one(LIMITED), shares=True)
     bench.elastic.decided(kept_on("n1", job), Plan())
-    assert not bench.elastic._places.astray(job, Wanted(FOUR))
-    bench.elastic.decided(kept_on("n1", job, replace(job, id="12")), Plan())
+    beside = replace(job, id="12")
+    others: Sequence[list[Job]] = (
+        [],
+        [replace(beside, nodes=("n2",))],
+        [replace(beside, shares=False)],
+    )
+    for running in others:
+        bench.elastic.decided(kept_on("n1", job, *running), Plan())
+        assert not bench.elastic._places.astray(job, Wanted(FOUR))
+    bench.elastic.decided(kept_on("n1", job, beside), Plan())
+    assert not bench.elastic._places.astray(replace(job, shares=False), Wanted(FOUR))
     assert "on n1" in bench.elastic._places.astray(job, Wanted(FOUR))
 
 

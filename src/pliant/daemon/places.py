@@ -103,8 +103,8 @@ class Places:
         """
         if self._decided is None:
             return True
-        nodes = () if wanted.guest else wanted.nodes
-        return is_open(_open(self._decided[0]), self._limited(job, wanted), nodes or job.nodes)
+        limited, nodes = self._limited(job, wanted), wanted.nodes or job.nodes
+        return is_open(_open(self._decided[0]), limited, nodes)
 
     def overtaken(self, job: Job, wanted: Wanted) -> str:
         """Return who could have its place between its two runs, in words; "" for nobody."""
