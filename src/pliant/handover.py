@@ -30,6 +30,10 @@ What each step is for:
   falls in time: its nodes stand idle for 15 s at most.
 - *unfence*: ends the reservation, and by that starts a pass of the scheduler. Not before the job
   may begin, or another would be first.
+- *aside*: pinned a job is before all others, and which of the nodes that have room for it it starts
+  on is the batch system's choice. So before it is told when to begin, and before its guest is
+  pinned, its fence is put around those nodes, too, that are kept for others, and from its unfence
+  to its start around these alone.
 - *lower*: a job that waits with none of its own place left to return to waits as a victim does.
 - *release*: gives it the priority back that the batch system computes.
 - *settle*: sees it run for a moment. A slurmd that was started again while the run before ended is
@@ -153,6 +157,8 @@ class Outcome(StrEnum):
     CHANGED = "somebody else changed it or started it anew meanwhile: it goes on as it says now"
 
 
+BEGINS = frozenset((Do.RESHAPE, Do.PUT_BACK, Do.PIN_GUEST))
+"""What lets a job start that is pinned, or its guest, as soon as nothing else keeps it."""
 BEFORE_RESHAPE = frozenset((Do.PIN, Do.FENCE, Do.RENEW, Do.REQUEUE))
 """What is refused of these is done without; without a requeue the job stays where it is."""
 
@@ -272,7 +278,8 @@ class Scene:
     yet for the job to be requeued behind it, should pliantd be killed then. ``ahead_s``: how far
     our clock is ahead of that: nothing can be made to begin before ours. ``behind_s``: when another
     job's fence was last seen around its nodes, 0 where none was: nothing starts there meanwhile.
-    ``room_s``: when the room for its guest was last seen to be made yet.
+    ``room_s``: when the room for its guest was last seen to be made yet. ``aside``: the fence
+    stands around nodes that are kept for others, and not the job's any more.
     """
 
     now_s: float
@@ -283,19 +290,24 @@ class Scene:
     fence_least_s: float = RENEW_S
     behind_s: float = 0.0
     room_s: float = 0.0
+    aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """What to do next.
 
-    ``begin_s`` for RESHAPE and PUT_BACK, ``outcome`` for END, ``words`` for TURN_BACK.
+    ``begin_s`` for RESHAPE and PUT_BACK, ``outcome`` for END, ``words`` for TURN_BACK. For UNFENCE
+    ``opens``: the job is to start now, or its guest. ``aside`` for that and what is of BEGINS:
+    nodes on which it is not to.
     """
 
     do: Do
     begin_s: float = 0.0
     outcome: Outcome | None = None
     words: str = ""
+    opens: bool = False
+    aside: frozenset[str] = frozenset()
 
 
 _WAIT = Step(Do.WAIT)
@@ -461,7 +473,7 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
     if guest.is_waiting and not guest.pinned and may_fall:
         return Step(Do.PIN_GUEST)
     if scene.fence_end_s and may_fall:
-        return Step(Do.UNFENCE)
+        return Step(Do.UNFENCE, opens=True)
     return _tidy(over, scene, Outcome.DONE) if over.guest and not scene.fence_end_s else _WAIT
 
 
@@ -470,10 +482,11 @@ def _tidy(over: HandOver, scene: Scene, outcome: Outcome) -> Step:
     job, guest = scene.job, scene.guest
     if scene.fence_end_s:  # in the second in which it ended it is not to start
         return _WAIT if 0 <= scene.now_s - job.queued_s < SOON_S else Step(Do.UNFENCE)
-    if guest.pinned:
-        room = job.state is not JobState.RUNNING  # else it is the job's again
-        waits = outcome is Outcome.DONE and guest.is_waiting and room
-        return _WAIT if waits else Step(Do.RELEASE_GUEST)
+    room = job.state is not JobState.RUNNING  # else it is the job's again
+    if outcome is Outcome.DONE and guest.pinned and guest.is_waiting and room:
+        return _WAIT
+    if scene.aside or guest.pinned:
+        return Step(Do.UNFENCE if scene.aside else Do.RELEASE_GUEST)
     changed = outcome is Outcome.CHANGED  # it may ask for more now than it gave up
     if job.pinned and (job.state is JobState.RUNNING or changed):
         return Step(Do.RELEASE)

@@ -356,6 +356,7 @@ class FakeSlurm:
         match words:
             case ("update", what, *rest) if what.startswith("ReservationName="):
                 self._fence(what, rest)
+                self.schedule()
             case ("create", "reservation", what, *rest):
                 if what.removeprefix("ReservationName=") in self.state.fences:
                     raise Rejected("Duplicate reservation name")
@@ -438,11 +439,11 @@ class FakeSlurm:
             raise Rejected(
                 "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified"
             )
+        if name not in fences and "StartTime" not in said:
+            raise Rejected("Requested reservation is invalid")
         if "Nodes" in said:
             fenced = {**fenced, name: tuple(said["Nodes"].split(","))}
-        elif name not in fences:
-            raise Rejected("Requested reservation is invalid")
-        end_s = _instant(said["EndTime"])
+        end_s = _instant(said["EndTime"]) if "EndTime" in said else fences[name]
         self.state = changed(self.state, fences={**fences, name: end_s}, fenced=fenced)
 
     def _unfence(self, name: str) -> None:

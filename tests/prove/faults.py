@@ -62,10 +62,12 @@ def _refusals(machine: Machine, world: World) -> Iterator[Move]:
 def _refused(
     machine: Machine, world: World, words: str, *, half: frozenset[str] = frozenset()
 ) -> World:
-    """Nothing keeps the place of a job whose pin or fence is refused for good."""
+    """Nothing keeps the place of a job whose pin or fence is refused for good, nor is it kept from
+    that of others where its fence is not put around those nodes."""
     after = machine.acts(world, refuse=words, half=half)
     barred = after.over is not None and after.over.barred
-    return changed(after, free=after.free or barred)
+    aside = any(word.startswith("Nodes=") for word in machine.refused)
+    return changed(after, free=after.free or barred or aside)
 
 
 def _of_its_wrapper(machine: Machine, world: World) -> Iterator[Move]:

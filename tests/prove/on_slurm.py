@@ -153,7 +153,8 @@ class OnSlurm(Machine):
         return None
 
     def known(self, batch: Jobs, seen: Seen) -> object:
-        fences = tuple([(name, seen(end_s)) for name, end_s in batch.fences.items()])
+        ends = batch.fences.items()
+        fences = tuple([(name, seen(end_s), batch.fenced[name]) for name, end_s in ends])
         return (fences, len(batch.bars), *[_asked_of(job, seen) for job in batch.jobs.values()])
 
     def changes(self, argv: Sequence[str]) -> bool:
@@ -233,10 +234,22 @@ class OnSlurm(Machine):
     def wrong(self, before: World, after: World) -> str:
         had, guest = (world.batch.jobs.get(GUEST) for world in (before, after))
         starts = guest is not None and guest.runs and not had.runs
-        asks_more = starts and had.priority in OURS and guest.limit_min > LIMIT_MIN
-        return (
-            f"its guest starts before all others, and asks for more: {guest}" if asks_more else ""
-        )
+        if starts and had.priority in OURS and guest.limit_min > LIMIT_MIN:
+            return f"its guest starts before all others, and asks for more: {guest}"
+        return self._strays(before, after)
+
+    def _strays(self, before: World, after: World) -> str:
+        """Who starts on what is kept for others, but a victim that waits: that is before all."""
+        for number in (JOB, GUEST):
+            had, has = (world.batch.jobs.get(number) for world in (before, after))
+            starts = has is not None and has.runs and not had.runs
+            is_victim = number == JOB and self.kind.guest
+            is_ours = starts and not is_victim and had.priority in OURS
+            is_late = before.now_s > before.job.killed_s + REQUEUE_S  # pliantd is dead for so long
+            is_ours = is_ours and not after.free and not is_late
+            if is_ours and not self.kind.kept.isdisjoint(has.on):
+                return f"it starts on what is kept for others: {has}"
+        return ""
 
     def left(self, world: World) -> str:
         return next(self._left(world), "")

@@ -51,7 +51,8 @@ class Kind:
     """What a hand-over is for: another shape of its job, or room for a guest.
 
     ``spec``: of the job, with the shape that it has; ``wants``: that which it is to have then, and
-    ``on`` which of the ``nodes`` that there are.
+    ``on`` which of the ``nodes`` that there are: the batch system takes the first that does.
+    ``kept``: which are for the rival.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Kind:
     on: tuple[str, ...] = ("n1",)
     nodes: tuple[str, ...] = ("n1",)
     guest: bool = False
+    kept: frozenset[str] = frozenset()
 
     @property
     def had(self) -> Shape:
@@ -80,8 +82,9 @@ def is_given_away(had: Any, has: Any) -> bool:
     return bool(runs_on and had.taken != has.taken)
 
 
-SHRINKS = Kind("resize", SPEC, NEW, nodes=BOTH)
-MAKES_ROOM = Kind("preemption", BEST_EFFORT, OLD, guest=True)
+_KEPT: Mapping[str, Any] = {"nodes": ("n2", "n1"), "kept": frozenset({"n2"})}
+SHRINKS = Kind("resize", SPEC, NEW, **_KEPT)
+MAKES_ROOM = Kind("preemption", BEST_EFFORT, OLD, guest=True, **_KEPT)
 GROWS = Kind("growth", _grows("gpus=1-4;malleable", Shape(1, 2)), Shape(1, 4))
 _NODES = _grows("gpus=2-4,nodes=1-2;malleable", NEW)
 SPREADS = Kind("growth onto another node", _NODES, Shape(2, 2), BOTH, BOTH)
@@ -239,7 +242,9 @@ class Machine(ABC):
         between = cast("Any", _Between(self, hands))
         made = Elastic(between, cast("Any", self.store), self._clock, self._clock)
         self.elastic, self.overs = made, made.overs
+        cast("Any", self.overs)._kept = lambda _job, _wanted: self.kind.kept
         self.refuse = ""  # what is answered to the next command that changes something
+        self.refused: Sequence[str] = ()  # the command to which that was
         self.half = frozenset[str]()  # of which words it is done all the same
         self.dies = ""  # "before" or "after" the next one; "unreached", "unheard": it has no answer
         self.between: Between | None = None  # what happens between pliantd's look and its step
@@ -268,7 +273,7 @@ class Machine(ABC):
             self.dies = ""
             raise Unavailable(f"{argv[0]}: connection refused")
         if changes and self.refuse:
-            words, self.refuse = self.refuse, ""
+            words, self.refuse, self.refused = self.refuse, "", argv
             if self.half:
                 self.does_half(argv, self.half)
             return Answer("", f"{words}\n", 1)
@@ -405,6 +410,7 @@ class Machine(ABC):
         self.fake.state, self.fake.now_s = world.batch, world.now_s
         self.store.rows = world.store
         self.refuse, self.half, self.dies, self.between = "", frozenset(), "", None
+        self.refused = ()
         self.has_saved = world.has_saved
         self.fake.start_fails = {}
         pliantd = world.pliantd or Pliantd()

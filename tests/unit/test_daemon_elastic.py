@@ -1591,27 +1591,6 @@ def test_a_job_grows_beside_one_that_is_between_two_runs(
     assert grows() is known
 
 
-def test_a_job_stays_that_could_start_on_what_is_kept_for_others(bench: Bench) -> None:
-    """On which of the nodes that have room for it a job starts is the batch system's choice."""
-    bench.listens(LIMITED)
-    job = bench.one(LIMITED)
-    first = waiting(9, "4", expected_nodes=("n2",), expected_s=bench.now_s + 60)
-    fence = Reservation(f"{FENCE}12", ("n2",), bench.now_s, bench.now_s + 60)  # it may have fallen
-
-    def looks(free: int) -> None:
-        nodes = [node("n1", gpus=4, free=0), node("n2", gpus=4, free=free)]
-        seen = replace(snapshot(nodes, [first], []), running=(job,), now_s=bench.now_s)
-        bench.elastic.decided(replace(seen, reservations=(fence,)), Plan())
-
-    looks(1)
-    with pytest.raises(Refused, match="could start job 7 on n2, which is kept for another one"):
-        bench.elastic.resize(job, ONE, "alice")
-    looks(0)
-    bench.elastic.resize(job, ONE, "alice")
-    looks(1)
-    assert bench.stays()
-
-
 def kept_on(name: str, *others: Job) -> Snapshot:
     """Two nodes with two free GPUs each, of which one is kept for a job that waits."""
     first = waiting(9, "4", expected_nodes=(name,), expected_s=NOW_S + 60)
@@ -1620,7 +1599,7 @@ def kept_on(name: str, *others: Job) -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("kept", "wanted", "where"),
+    ("on", "wanted", "aside"),
     [
         ("n1", Wanted(ONE), ""),  # where it runs
         ("n2", Wanted(ONE), "n2"),
@@ -1628,48 +1607,42 @@ def kept_on(name: str, *others: Job) -> Snapshot:
         ("n2", Wanted(FOUR, ("n2",)), ""),
         ("n1", Wanted(TWO, ("n2",)), ""),  # it has that there now
         ("n2", Wanted(TWO, ("n1",), "8"), "n2"),  # the guest is not known
-        ("n1", Wanted(TWO, ("n1",), "8"), ""),
+        ("n2", Wanted(Shape(1, 3)), ""),  # it has no room there
+        ("n2", Wanted(ONE, end_s=NOW_S + 50), ""),  # it is over before
     ],
 )
 def test_kept_for_others_is_what_is_elsewhere_than_where_a_job_is_to_be(
-    bench: Bench, kept: str, wanted: Wanted, where: str
+    bench: Bench, on: str, wanted: Wanted, aside: str
 ) -> None:
     job = bench.one(LIMITED)
-    bench.elastic.decided(kept_on(kept, job), Plan())
-    told = bench.elastic._places.astray(job, wanted)
-    assert told == (
-        f"the batch system could start job 7 on {where}, which is kept for another one that waits"
-        if where
-        else ""
-    )
+    bench.elastic.decided(kept_on(on, job), Plan())
+    assert bench.elastic._places.kept(job, wanted) == frozenset(filter(None, [aside]))
 
 
-def test_a_job_that_shares_its_node_has_no_place_there_that_would_be_its_own(bench: Bench) -> None:
-    job = replace(bench.one(LIMITED), shares=True)
-    bench.elastic.decided(kept_on("n1", job), Plan())
-    beside = replace(job, id="12")
-    others: Sequence[list[Job]] = (
-        [],
-        [replace(beside, nodes=("n2",))],
-        [replace(beside, shares=False)],
-    )
-    for running in others:
-        bench.elastic.decided(kept_on("n1", job, *running), Plan())
-        assert not bench.elastic._places.astray(job, Wanted(FOUR))
-    bench.elastic.decided(kept_on("n1", job, beside), Plan())
-    assert not bench.elastic._places.astray(replace(job, shares=False), Wanted(FOUR))
-    assert "on n1" in bench.elastic._places.astray(job, Wanted(FOUR))
+def test_what_others_return_to_is_not_kept_from_a_job(bench: Bench) -> None:
+    """Two would wait for each other. Their fences are in nobody's way: they may have fallen."""
+    job, other = bench.one(LIMITED), replace(LIMITED, id="12", nodes=("n2",))
+    fence = Reservation(f"{FENCE}5", ("n2",), NOW_S, NOW_S + 60)
+    seen = replace(kept_on("n2", job), reservations=(fence,))
+    bench.elastic.decided(seen, Plan())
+    assert bench.elastic._places.kept(job, Wanted(ONE)) == {"n2"}
+    bench.listens(other)
+    bench.elastic.overs.begin(other, Wanted(ONE, ("n2",)), NOW_S + 60, "it is fair")
+    bench.elastic.decided(seen, Plan())
+    assert bench.elastic._places.kept(job, Wanted(ONE)) == frozenset()
 
 
-def test_a_victim_stays_whose_guest_could_start_on_what_is_kept_for_others(bench: Bench) -> None:
+@pytest.mark.parametrize("before", [True, False])
+def test_kept_from_a_guest_is_what_those_before_it_wait_for(bench: Bench, *, before: bool) -> None:
     victim = replace(bench.one(LIMITED), shape=FOUR)
-    guest = waiting(8, "2", time_limit_s=7200)
+    guest = waiting(8, "1", time_limit_s=7200, next_shape=TWO)
+    seen = kept_on("n2", victim)
+    waits = (*seen.waiting, guest) if before else (guest, *seen.waiting)
+    bench.elastic.decided(replace(seen, waiting=waits), Plan())
     wanted = Wanted(FOUR, ("n1",), "8", asks=guest)
-    for name, words in (("n2", "could start job 8 on n2"), ("n1", "")):
-        seen = kept_on(name, victim)
-        bench.elastic.decided(replace(seen, waiting=(*seen.waiting, guest)), Plan())
-        assert words in bench.elastic._places.astray(victim, wanted)
-        assert bool(bench.elastic._places.astray(victim, wanted)) is bool(words)
+    assert bench.elastic._places.kept(victim, wanted) == frozenset({"n2"} if before else {})
+    larger = replace(wanted, asks=replace(guest, next_shape=Shape(1, 3)))
+    assert bench.elastic._places.kept(victim, larger) == frozenset()
 
 
 def test_of_a_job_that_goes_back_to_its_own_shape_late_it_is_not_known_where_that_will_be(

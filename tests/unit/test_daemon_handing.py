@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
@@ -1349,6 +1349,42 @@ def test_a_restart_goes_on_where_it_was(bench: Bench, killed_after: int) -> None
     job = bench.hands.job
     assert (job.state, job.gpus, bench.hands.rival) == ("RUNNING", 2, "PENDING")
     assert (bench.hands.fence_end_s, bench.is_pinned) == (0.0, False)
+
+
+def test_whom_others_are_kept_from_is_asked_before_it_may_start(bench: Bench) -> None:
+    asked: list[Wanted] = []
+
+    def kept(_job: Job, wanted: Wanted) -> frozenset[str]:
+        asked.append(wanted)
+        return frozenset({"n2"})
+
+    cast("Any", bench.overs)._kept = kept
+    bench.hands.fake.nodes = ("n2", "n1")  # Slurm's choice, were it free to
+    bench.begin()
+    bench.save()
+    bench.go_on()
+    assert asked == [Wanted(NEW, ("n1",))] * 2
+    assert (bench.hands.job.on, bench.ends) == (("n1",), [("7", Outcome.DONE)])
+    assert bench.hands.fence_end_s == 0.0
+
+
+@pytest.mark.parametrize("no_guest", [True, False])
+def test_a_guest_is_kept_from_what_others_wait_for_and_then_its_victim(
+    bench: Bench, *, no_guest: bool
+) -> None:
+    bench.on(begun(guest=True))
+    asked: list[str] = []
+
+    def kept(_job: Job, wanted: Wanted) -> frozenset[str]:
+        asked.append(wanted.guest)
+        return frozenset()
+
+    cast("Any", bench.overs)._kept = kept
+    bench.hands.refuses, bench.hands.for_good = {Do.PIN_GUEST} if no_guest else set(), True
+    bench.begin(str(GUEST))
+    bench.save()
+    bench.go_on()
+    assert asked == [str(GUEST), str(GUEST), "" if no_guest else str(GUEST)]
 
 
 def test_a_refused_step_is_tried_again(bench: Bench) -> None:

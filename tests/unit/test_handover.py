@@ -561,6 +561,30 @@ def test_a_guest_is_pinned_once_nothing_but_its_fence_keeps_its_room() -> None:
     assert next_step(over, replace(scene, fence_end_s=0.0)).do is Do.PIN_GUEST
 
 
+def test_what_is_kept_for_others_is_open_to_them_as_soon_as_it_has_started() -> None:
+    waits = Sight(WAITING, run=1, priority=RETURNS, carries=NEW, queued_s=1001.0, begins_s=1002.0)
+    scene = Scene(1003.0, waits, aside=True)
+    over = intended()
+    assert next_step(over, replace(scene, fence_end_s=1100.0, aside=False)) == Step(
+        Do.UNFENCE, opens=True
+    )
+    assert next_step(over, scene) == Step(Do.WAIT)
+    runs = replace(waits, state=RUNNING, started_s=1003.0)
+    assert next_step(over, replace(scene, job=runs)) == Step(Do.UNFENCE)
+    assert next_step(over, replace(scene, job=runs, aside=False)).do is Do.RELEASE
+    assert next_step(over, replace(scene, now_s=1002.0 + START_S + 1)) == Step(Do.UNFENCE)
+
+
+def test_what_is_kept_for_others_is_open_to_them_as_soon_as_its_guest_has_started() -> None:
+    victim = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)
+    guest = Sight(WAITING, priority=PINNED + 1)
+    scene, over = Scene(1003.0, victim, guest, aside=True, room_s=1003.0), intended(guest="8")
+    assert next_step(over, scene) == Step(Do.WAIT)
+    started = replace(scene, guest=replace(guest, state=RUNNING))
+    assert next_step(over, started) == Step(Do.UNFENCE)
+    assert next_step(over, replace(started, aside=False)).do is Do.RELEASE_GUEST
+
+
 def test_a_guest_that_slurm_cannot_start_leaves_the_room_to_the_victim() -> None:
     drill = Drill(begun(guest=True), intended(guest=str(GUEST)))
     drill.hands.has(number=GUEST, lacks=True)  # as one with --exclusive beside another's CPU

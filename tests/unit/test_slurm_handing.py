@@ -24,6 +24,7 @@ from prove.fake_slurm import FakeSlurm, Jobs, Record
 OVER = HandOver(
     *("7", 2, Shape(1, 2), 1000.0, 1060.0), saved_s=1030.0, guest="8", before=Shape(1, 2)
 )
+RESIZE = replace(OVER, guest="", shape=Shape(1, 1))
 JOB = Job("7", user="alice", account="lab", qos="normal", nodes=("n1", "n2"))
 NOW_S = 1040.0
 Also = Iterable[tuple[str, str]]
@@ -192,6 +193,35 @@ def test_each_step_is_one_command(do: Do, words: str) -> None:
     hands.fence("3", NOW_S - 1)  # another's, which has ended and is listed yet
     hands.step(Step(do), OVER, JOB)
     assert hands.clients.told == [tuple(words.split())]
+
+
+AWAY = ("update", "ReservationName=pliant_7", "Nodes=n4,n5")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "fenced", "aside"),
+    [
+        ("n1,n2", True, False),
+        ("n1,n2,n4", True, False),
+        ("n4", False, True),
+        ("n1,n4", False, True),
+    ],
+)
+def test_a_fence_that_is_around_other_nodes_alone_is_aside(
+    nodes: str, *, fenced: bool, aside: bool
+) -> None:
+    hands = handing(waits(**RAN), fences=("pliant_7",))
+    hands.fake.told(("update", "ReservationName=pliant_7", f"Nodes={nodes}"))
+    seen = hands.scene(OVER, JOB)
+    assert (seen.fence_end_s > 0, seen.aside, seen.behind_s) == (fenced, aside, 0.0)
+
+
+def test_a_fence_that_is_aside_makes_way_for_the_next() -> None:
+    hands = handing(waits(**RAN), fences=("pliant_7",))
+    hands.fake.told(("update", *AWAY[1:]))
+    hands.step(Step(Do.FENCE), OVER, JOB)
+    assert [words[0] for words in hands.clients.told] == ["delete", "create"]
+    assert not hands.scene(OVER, JOB).aside
 
 
 @pytest.mark.parametrize(
@@ -731,22 +761,23 @@ def test_a_run_that_was_killed_at_its_start_is_known(records: list[Record], kill
 
 
 @pytest.mark.parametrize(
-    ("start_s", "submit_s", "ahead_s", "made", "killed"),
+    ("start_s", "submit_s", "ahead_s", "over", "killed"),
     [
-        (1032.0, 998.0, 0.0, False, True),
-        (1032.0, 998.0, 0.0, True, False),  # it was told when to begin
-        (1002.0, 968.0, 30.0, False, True),  # by a clock that is behind ours
-        (1003.0, 968.0, 30.0, False, False),
-        (1002.0, 969.0, 30.0, False, False),
+        (1032.0, 998.0, 0.0, RESIZE, True),
+        (1032.0, 998.0, 0.0, replace(RESIZE, made=True), False),  # it was told when to begin
+        (1032.0, 998.0, 0.0, replace(OVER, made=True), True),  # it asks for no other shape
+        (1002.0, 968.0, 30.0, RESIZE, True),  # by a clock that is behind ours
+        (1003.0, 968.0, 30.0, RESIZE, False),
+        (1002.0, 969.0, 30.0, RESIZE, False),
     ],
 )
 def test_so_is_one_that_began_elsewhere_as_its_node_went_down(
-    start_s: float, submit_s: float, ahead_s: float, *, made: bool, killed: bool
+    start_s: float, submit_s: float, ahead_s: float, over: HandOver, *, killed: bool
 ) -> None:
     """Slurm has noted no new SubmitTime for it."""
     hands = handing(failed(start_s, start_s, "1:0", submit_s=submit_s))
     hands.fake.now_s, hands.fake.ahead_s = NOW_S - ahead_s, ahead_s
-    assert hands.scene(replace(OVER, made=made), JOB).job.killed is killed
+    assert hands.scene(over, JOB).job.killed is killed
 
 
 def test_who_is_parted_loses_its_mark_before_it_may_start_again() -> None:
@@ -1183,3 +1214,35 @@ def test_a_run_is_requeued_that_its_owner_has_not_just_cancelled_or_suspended(
     else:
         hands.step(Step(Do.REQUEUE), OVER, JOB)
     assert hands.clients.told == ([] if words else [("requeue", "7")])
+
+
+AROUND = ("update", "ReservationName=pliant_7", "Nodes=n1,n2,n4,n5")
+BEGINS = replace(OVER, shape=TAKEN, guest="")
+
+
+@pytest.mark.parametrize(
+    ("do", "over", "told"),
+    [
+        (Do.UNFENCE, BEGINS, [AWAY]),
+        (Do.RESHAPE, BEGINS, [AROUND, ("update", "jobid=7")]),
+        (Do.PUT_BACK, replace(BEGINS, back_s=1039.0), [AROUND, ("update", "jobid=7")]),
+        (Do.PIN_GUEST, OVER, [AROUND, ("update", "jobid=8")]),
+    ],
+)
+def test_a_job_is_kept_from_other_nodes_before_it_may_start_and_until_it_has(
+    do: Do, over: HandOver, told: Sequence[tuple[str, ...]]
+) -> None:
+    hands = handing(carrying(2, GPUS), waits(8))
+    step = Step(do, begin_s=NOW_S + 1, aside=frozenset(("n5", "n4")))
+    hands.step(step, over, HAD_TWO)
+    seen = hands.clients.told
+    assert [words[: len(of)] for of, words in zip(told, seen, strict=True)] == [*told]
+
+
+@pytest.mark.parametrize("do", [Do.UNFENCE, Do.RESHAPE])
+def test_where_its_fence_may_not_be_around_other_nodes_it_starts_all_the_same(do: Do) -> None:
+    hands = handing(carrying(2, GPUS))
+    hands.clients.refuses = {"Nodes=": "Requested nodes are busy"}
+    hands.step(Step(do, begin_s=NOW_S + 1, aside=frozenset({"n4"})), BEGINS, HAD_TWO)
+    last = hands.clients.told[-1]
+    assert last[:2] == ("update", "jobid=7") if do is Do.RESHAPE else last[0] == "delete"

@@ -17,13 +17,11 @@ from pliant.cycle.gate import (
 from pliant.cycle.leftover import (
     could_follow,
     could_start,
-    guest_strays,
     has_room,
+    kept_from,
     leftover,
     starts_anyway,
-    strays,
 )
-from pliant.cycle.let_through import STRAYS
 from pliant.cycle.running import ITSELF, why_stays
 from pliant.cycle.trials import capped, trials_held
 
@@ -32,7 +30,6 @@ __all__ = [
     "Explanation",
     "Gate",
     "ITSELF",
-    "STRAYS",
     "Tried",
     "allowed_shapes",
     "capped",
@@ -45,15 +42,14 @@ __all__ = [
     "gate",
     "gate_of",
     "grown",
-    "guest_strays",
     "has_room",
     "caps_of",
+    "kept_from",
     "kept_within_limits",
     "leftover",
     "molded_from",
     "some_wait_for_all",
     "starts_anyway",
-    "strays",
     "taken_back",
     "trials_held",
     "view",

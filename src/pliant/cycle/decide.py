@@ -23,7 +23,7 @@ from pliant.cycle.gate import (
     view,
 )
 from pliant.cycle.kept import decided
-from pliant.cycle.let_through import let_through
+from pliant.cycle.running import let_through
 from pliant.model import UNMARKED, Job, Shape, Snapshot
 from pliant.placement.profiles import Profiles
 from pliant.plan import Mark, Mold, Plan, Policy, Start

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from pliant.cycle.beside import beside, may_share
 from pliant.cycle.decide import DEFAULT_LIMIT, cycle
 from pliant.cycle.gate import view, why_left
-from pliant.cycle.kept import decided
 from pliant.cycle.leftover import leftover
-from pliant.cycle.let_through import withheld
 from pliant.cycle.running import why_stays
 from pliant.errors import BadInput
 from pliant.model import Job, JobState, Shape, Snapshot, is_task_of, jobs_text
@@ -65,12 +63,10 @@ def explain(
     """
     plan = cycle(snapshot, policy, limit)
     unpaid = _unpaid(snapshot, policy, plan, limit)
-    seen = view(snapshot)
-    for job in seen.waiting:
+    for job in view(snapshot).waiting:
         if job.id == job_id:
             found = _waiting(snapshot, plan, job, policy.name)
-            more = _smaller(unpaid) + _no_room(seen, policy, job)
-            return found if found.start else replace(found, says=found.says + more)
+            return found if found.start else replace(found, says=found.says + _smaller(unpaid))
     for job in snapshot.running:
         if job.id == job_id:
             found = _running(job, policy.name, snapshot)
@@ -85,19 +81,6 @@ def _unpaid(snapshot: Snapshot, policy: Policy, plan: Plan, limit: int) -> tuple
     if full is None or plan.reshapes:
         return ()
     return cycle(snapshot, full, limit).reshapes
-
-
-def _no_room(seen: Snapshot, policy: Policy, job: Job) -> str:
-    """Why no room is made for a job although it could be, in words; "" for all others."""
-    if not job.is_trial or not policy.resizes or seen.is_plain:
-        return ""
-    plan = decided(seen, policy)
-    why, givers = (
-        withheld(seen, plan),
-        [one.job.id for one in plan.preempts if one.room_for == job.id],
-    )
-    words = next((why[giver] for giver in givers if giver in why), "")
-    return f"; no room is made for it now: {words}" if words else ""
 
 
 def _smaller(unpaid: tuple[Reshape, ...]) -> str:

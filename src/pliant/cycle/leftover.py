@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -72,12 +71,13 @@ def starts_anyway(snapshot: Snapshot, plan: Plan, guest: Job) -> bool:
 
     That starts all those first that are before it and fit.
     """
+    planned = {one.job.id for one in plan.starts}
     start = next((one for one in plan.starts if one.job.id == guest.id), None)
     if start is None:
         return False
     free = leftover(settled(snapshot), _before(snapshot, plan, guest), behind=guest.id)
     for job in takewhile(lambda job: job.id != guest.id, snapshot.waiting):
-        for _ in range(job.tasks_waiting if job.eligible else 0):
+        for _ in range(job.tasks_waiting if job.eligible and job.id not in planned else 0):
             nodes = free.fit(job, job.shape)
             if nodes is None:
                 break
@@ -85,36 +85,18 @@ def starts_anyway(snapshot: Snapshot, plan: Plan, guest: Job) -> bool:
     return free.fit(guest, start.shape) is not None
 
 
-def strays(
-    snapshot: Snapshot,
-    plan: Plan,
-    job: Job,
-    shape: Shape,
-    nodes: Iterable[str] = (),
-    *,
-    guest: str = "",
-) -> str:
-    """Return a node that is kept for others, where a running job could start as ``shape``.
+def kept_from(snapshot: Snapshot, plan: Plan, job: Job, running: Job, shape: Shape) -> set[str]:
+    """Return the nodes that are kept for others, where a job could start as ``shape``.
 
-    Once it has given up what it has, elsewhere than on ``nodes``. "" where there is none. What is
-    kept for its ``guest`` is not, once that has started in its place.
+    ``job``: the one of ``running`` that is gone by then, or its guest, for which those alone are
+    others that are before it.
     """
-    running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
-    free = leftover(settled(replace(snapshot, running=running)), plan)
-    return free.on_kept(job, shape, (job,), nodes, beside=frozenset({guest}))
-
-
-def guest_strays(snapshot: Snapshot, plan: Plan, guest: Job, victims: Sequence[Job]) -> str:
-    """Return a node that is kept for those before a guest, where it could start; "": there is none.
-
-    As its ``next_shape``, where that was said; elsewhere than where running jobs make room for it.
-    """
-    gone = {job.id for job in victims}
-    running = tuple(_as_it_is(one) if one.id in gone else one for one in snapshot.running)
-    before = _before(snapshot, plan, guest)
-    free = leftover(settled(replace(snapshot, running=running)), before, behind=guest.id)
-    shape, nodes = guest.next_shape or guest.shape, [node for job in victims for node in job.nodes]
-    return free.on_kept(guest, shape, victims, nodes)
+    jobs = tuple(_as_it_is(one) if one.id == running.id else one for one in snapshot.running)
+    is_guest = job.id != running.id
+    before = _before(snapshot, plan, job) if is_guest else plan
+    behind = job.id if is_guest else ""
+    free = leftover(settled(replace(snapshot, running=jobs)), before, behind=behind)
+    return {*free.on_kept(job, shape, (running,))}
 
 
 def _before(snapshot: Snapshot, plan: Plan, guest: Job) -> Plan:

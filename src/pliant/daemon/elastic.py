@@ -85,6 +85,7 @@ class Elastic:
             ended=self._ended,
             changed=changed,
             has_place=self._has_place,
+            kept=self._kept,
         )
         self._places = Places(clock, self.overs.all)
         self.runs = Runs(store, self.overs, clock, monotonic, beats)
@@ -268,11 +269,13 @@ class Elastic:
             return False
         return True
 
+    def _kept(self, job: Job, wanted: Wanted) -> frozenset[str]:
+        return self._places.kept(job, wanted)
+
     def _can_return(self, job: Job) -> bool:
         """Whether a job whose program hangs may be requeued as it is: it would start again."""
-        again = Wanted(job.shape, job.nodes)
-        could = self._places.is_open(job, again) and not self._places.astray(job, again)
-        return could and not self.runs.are_several(job)
+        several = self.runs.are_several(job)
+        return not several and self._places.is_open(job, Wanted(job.shape, job.nodes))
 
     def give_back(self, snapshot: Snapshot) -> None:
         """Give jobs back what a hand-over has taken, once all that was decided is done.
@@ -357,7 +360,7 @@ class Elastic:
         phase = self.runs.life(job).phase
         allowed = request_shapes(job.spec.request, job.spec.own or job.shape)
         refused, beyond = self.overs.refused(job.id), self._places.beyond(job, shape)
-        overtaken, astray = self._places.overtaken(job, wanted), self._places.astray(job, wanted)
+        overtaken = self._places.overtaken(job, wanted)
         checks = (
             (job.frozen != "", f"it is left alone: {job.frozen}"),
             (job.spec.pinned, "its owner pinned it"),
@@ -380,7 +383,6 @@ class Elastic:
                 not self._places.has_room(job, wanted),
                 "there is no room for that now beside what runs and who is next",
             ),
-            (astray != "", astray),
         )
         for fails, words in checks:
             if fails:

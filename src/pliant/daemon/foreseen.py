@@ -65,7 +65,9 @@ def _with_guest(snapshot: Snapshot, victim: str, wanted: Wanted) -> Snapshot:
     asks = wanted.asks  # 0.1.0 did not note it
     if asks is None or any(one.id == wanted.guest for one in snapshot.running):
         return snapshot
-    guest = _at(asks, replace(wanted, shape=asks.next_shape or asks.shape, guest=""))
+    shape = asks.next_shape or asks.shape
+    shape = replace(shape, nodes=max(shape.nodes, len(wanted.nodes)))  # it may be on any of these
+    guest = _at(asks, replace(wanted, shape=shape, guest=""))
     leaves = [one for one in snapshot.running if one.id == victim]
-    fits = len(guest.nodes) == guest.shape.nodes
+    fits = len(guest.nodes) == shape.nodes
     return arrived(without(snapshot, leaves), [guest] if fits else [])

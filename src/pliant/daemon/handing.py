@@ -20,6 +20,7 @@ from pliant.errors import BadInput, BadSpec, Closed, Infeasible, PliantError, Re
 from pliant.grammar import parse_shape
 from pliant.handover import (
     BEFORE_RESHAPE,
+    BEGINS,
     PUT_BACK_S,
     REFUSED_S,
     Do,
@@ -155,6 +156,7 @@ class HandOvers:
         ),
         changed: Callable[[str], None] = lambda _job_id: None,
         has_place: Callable[[Job, Wanted], bool] = lambda _job, _wanted: True,
+        kept: Callable[[Job, Wanted], frozenset[str]] = lambda _job, _wanted: frozenset(),
     ) -> None:
         """``clock`` counts seconds since the epoch, and may be set; ``monotonic`` counts evenly.
 
@@ -162,10 +164,11 @@ class HandOvers:
 
         ``changed`` is told which job something else is wanted of now, from any thread.
         ``has_place``: whether a job could still start so, asked once its program has saved.
+        ``kept``: the nodes that are kept for others, where it could start, or its guest.
         """
         self._hands, self._store, self._clock, self._ended = hands, store, clock, ended
         self._monotonic = monotonic
-        self._told, self._has_place = changed, has_place
+        self._told, self._has_place, self._kept = changed, has_place, kept
         self._active: dict[str, _Active] = {}
         self._gone: dict[str, int] = {}  # the last run that was handed over, by job
         self._rests: dict[str, float] = {}  # until when it is not asked again, by job
@@ -603,8 +606,10 @@ class HandOvers:
         if step.do is Do.RESHAPE:
             with self._lock:
                 self._note_made(active, made=False)
+        begins = step.opens or step.do in BEGINS
+        aside = self._aside(active, scene) if begins else step.aside
         try:
-            self._hands.step(step, over, active.job)
+            self._hands.step(replace(step, aside=aside), over, active.job)
         except TooLate:  # nothing was done: what it asks now is not what we have left
             with self._lock:
                 self._note_made(active, made=over.made)
@@ -617,6 +622,13 @@ class HandOvers:
             active.over = replace(active.over, hindered_s=0.0, stuck=stuck)
         if step != active.did:  # said once, however often it is to be done
             log.info("job %s: %s", active.over.job, step.do, extra=about_job(active.job))
+
+    def _aside(self, active: _Active, scene: Scene) -> frozenset[str]:
+        """The nodes that are kept for others, where one could start that is to start now."""
+        over = active.over
+        guest = over.guest if scene.guest.is_waiting else ""
+        to = Wanted(over.goal, _places(active), guest, over.end_s, over.asks if guest else None)
+        return self._kept(active.job, to)
 
     def _note_refused(self, active: _Active, step: Step, error: Refused, scene: Scene) -> None:
         now_s, for_good = scene.now_s, isinstance(error, Infeasible)

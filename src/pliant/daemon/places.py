@@ -7,14 +7,12 @@ from dataclasses import replace
 
 from pliant.batch import FENCE
 from pliant.cycle import (
-    STRAYS,
     caps_of,
     could_follow,
     could_start,
-    guest_strays,
     has_room,
+    kept_from,
     starts_anyway,
-    strays,
 )
 from pliant.daemon.foreseen import foreseen
 from pliant.daemon.guests import apart, first_task
@@ -62,31 +60,33 @@ class Places:
         """
         if self._decided is None:
             return True
-        seen, plan, limited = self._beside(job), self._decided[1], self._limited(job, wanted)
+        (seen, plan), limited = self._beside(job), self._limited(job, wanted)
         if self._shares(job):
             return could_start(seen, plan, limited, wanted.shape, wanted.nodes)
         return has_room(seen, plan, limited, wanted.shape)
 
-    def _beside(self, job: Job) -> Snapshot:
-        """What was seen, as it will be once what else is under way is over."""
+    def _beside(self, job: Job) -> tuple[Snapshot, Plan]:
+        """What was seen, as it will be once what else is under way is over, and decided."""
         assert self._decided is not None  # noqa: S101 - callers see to it
-        return foreseen(self._decided[0], self._under_way(), job.id)
+        seen, plan = self._decided
+        return foreseen(seen, self._under_way(), job.id), plan
 
-    def astray(self, job: Job, wanted: Wanted) -> str:
-        """Return where a job could start on what is kept for others, or its guest, in words.
+    def kept(self, job: Job, wanted: Wanted) -> frozenset[str]:
+        """Return the nodes that are kept for others, where a job could start, or its guest.
 
-        "" for nowhere. Fences are not in the way: they may have fallen by then.
+        Elsewhere than where it is to, and others that are in a hand-over: two would wait for each
+        other. Fences are not in the way: they may have fallen by then.
         """
         if self._decided is None:
-            return ""
-        plan, limited = self._decided[1], self._limited(job, wanted)
-        seen = apart(_open(self._beside(job)), (wanted.guest,))
-        nodes = wanted.nodes if wanted.nodes or self._shares(job) else job.nodes
-        if node := strays(seen, plan, limited, wanted.shape, nodes, guest=wanted.guest):
-            return STRAYS.format(job.id, node)
+            return frozenset()
+        seen, plan = self._beside(job)
+        seen = apart(_open(seen), (wanted.guest,))
         guest = _guest(seen, wanted)
-        node = guest_strays(seen, plan, guest, (job,)) if guest is not None else ""
-        return STRAYS.format(wanted.guest, node) if node else ""
+        one = guest or self._limited(job, wanted)
+        shape = (guest.next_shape or guest.shape) if guest else wanted.shape
+        places = {*wanted.nodes} if wanted.nodes else {*job.nodes}
+        places.update(*[other.nodes for other in self._under_way().values()])
+        return frozenset(kept_from(seen, plan, one, job, shape) - places)
 
     def _shares(self, job: Job) -> bool:
         """Whether another job runs on the same CPUs."""
@@ -155,8 +155,8 @@ class Places:
         less = wanted.shape.amount <= job.shape.amount and wanted.shape.nodes <= job.shape.nodes
         own = less and set(wanted.nodes) <= set(job.nodes) and not shares
         room = self._does_for(wanted, job) if wanted.guest else own
-        kept_from = self.overtaken(job, wanted) or self._kept_by(job, wanted.shape)
-        keeps = self.is_open(job, wanted) and not kept_from and not self.astray(job, wanted)
+        keeps_it = self.overtaken(job, wanted) or self._kept_by(job, wanted.shape)
+        keeps = self.is_open(job, wanted) and not keeps_it
         return keeps and (room or (not wanted.guest and self.has_room(job, wanted)))
 
     def _does_for(self, wanted: Wanted, job: Job) -> bool:
@@ -166,7 +166,8 @@ class Places:
         """
         if self._decided is None:
             return True
-        plan, snapshot = self._decided[1], apart(self._beside(job), (wanted.guest,))
+        snapshot, plan = self._beside(job)
+        snapshot = apart(snapshot, (wanted.guest,))
         guest = _guest(snapshot, wanted)
         if guest is None or all(one.id != job.id for one in snapshot.running):  # it has begun since
             return True

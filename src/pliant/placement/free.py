@@ -210,25 +210,18 @@ class Free:
         job: Job,
         shape: Shape,
         givers: Iterable[Job],
-        nodes: Iterable[str],
-        *,
-        beside: frozenset[str] = frozenset(),
-    ) -> str:
-        """Return a node with room for a task of ``job`` were the running ``givers`` gone, but for a
-        claim that it would run into; "" where there is none.
+    ) -> Iterator[str]:
+        """Yield the nodes with room for a task of ``job`` were the running ``givers`` gone, but for
+        a claim that it would run into.
 
-        ``nodes``: elsewhere than on these. ``beside``: as for :meth:`room`.
+        Nodes of all partitions: of its own a running job shows but one.
         """
         need, bound = self.need(job, shape), self.bound(job)
-        own = {self._number.get(name, -1) for name in nodes}
-        scopes = [one for one in self.profile(job).scopes if one.allows(shape.nodes, need.cpus)]
-        with self._trades.supposed(givers, beside):
+        with self._trades.supposed(givers, frozenset()):
             for place in self._cells.claimed:
                 cell = self.cell(place)
-                kept = cell.receipt(need, bound) is None and cell.receipt(need, -NEVER_S)
-                if kept and place not in own and any(s.may_lie(place, cell.kind) for s in scopes):
-                    return self._names[place]
-        return ""
+                if cell.receipt(need, bound) is None and cell.receipt(need, -NEVER_S):
+                    yield self._names[place]
 
     def admits(self, profile: Profile, option: Option, places: Places, bound: float) -> bool:
         """Whether an option fits now on exactly these nodes, as far as its scopes allow them."""

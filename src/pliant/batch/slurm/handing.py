@@ -3,6 +3,8 @@
 Measured on 22.05.8 and 24.11.5; each line is a trap:
 
 - The fence is not named by the job: a job of a reservation is killed at its end.
+- `update Nodes=` puts it around other nodes in one call, and starts a pass of the scheduler as its
+  deletion does (22.05: within 0.4 to 1 s).
 - Without OVERLAP a second fence on a node is refused, and that of a node in another reservation.
 - An update while the job is COMPLETING keeps a begin time only where that is later than Slurm's
   own; one that is PENDING again keeps any.
@@ -69,6 +71,7 @@ from pliant.batch.slurm.update import (
 from pliant.batch.slurm.values import NOTHING, duration_s, instant_s, task_runs, wait_status, whole
 from pliant.errors import BadAnswer, Closed, Infeasible, PliantError, Refused, TooLate, Unavailable
 from pliant.handover import (
+    BEGINS,
     FENCE_S,
     GUEST,
     OURS,
@@ -139,7 +142,9 @@ class Handing:
         ids = [over.job, *([over.guest] if over.guest else ())]
         rows = self._queries.again(ids)
         fences = self._standing()
-        fence_end_s = next((one.end_s for one in fences if one.name == _name(over.job)), 0.0)
+        own = next((one for one in fences if one.name == _name(over.job)), None)
+        aside = own is not None and _is_aside(own, job)
+        fence_end_s = own.end_s if own is not None and not aside else 0.0
         row = rows.get(over.job)
         sight = self._sight(row)
         if row is not None:
@@ -152,8 +157,9 @@ class Handing:
         guest = self._guest(over, rows, ahead_s, cluster)
         now_s, least_s = self._clock() - ahead_s, self._fence_s() - LATE_S
         others = {node for one in fences if one.name != _name(over.job) for node in one.nodes}
-        behind_s = 0.0 if others.isdisjoint((*job.nodes, *job.next_nodes)) else now_s
-        return Scene(now_s, sight, guest, fence_end_s, max(0.0, ahead_s), least_s, behind_s)
+        behind_s = 0.0 if others.isdisjoint(_places(job)) else now_s
+        seen = Scene(now_s, sight, guest, fence_end_s, max(0.0, ahead_s), least_s, behind_s)
+        return replace(seen, aside=aside)
 
     def _ask_fresh_s(self, _job: str, nodes: Sequence[str], queued_s: float) -> float:
         """When the youngest slurmd of a job's nodes started, by that node's clock.
@@ -229,10 +235,12 @@ class Handing:
     def _began_at_once(self, over: HandOver, submit_s: float, start_s: float) -> bool:
         """Whether it began, on another node, in about the second in which its own went down.
 
-        That was as its run ended: Slurm notes no new SubmitTime then (measured on 22.05).
+        That was as its run ended: Slurm notes no new SubmitTime then (measured on 22.05). A victim
+        asks for the same before it is told when to begin.
         """
         ahead_s = self._clocks.ahead_s()
-        is_as_before = submit_s < over.asked_s - ahead_s - _SECOND_S and not over.made
+        is_reshaped = over.made and over.shape != over.before
+        is_as_before = submit_s < over.asked_s - ahead_s - _SECOND_S and not is_reshaped
         return is_as_before and start_s <= over.saved_s - ahead_s + 2 * _SECOND_S
 
     def fences(self) -> dict[str, float]:
@@ -319,6 +327,8 @@ class Handing:
 
         Raises Refused in Slurm's words, Unavailable.
         """
+        if step.do in BEGINS and step.aside:
+            self._fence_around(step, over, (*_places(job), *sorted(step.aside)))
         if step.do is Do.PUT_BACK:
             self._put_back(step, over, job, cluster)
             return
@@ -329,9 +339,11 @@ class Handing:
             self._give_back(step, over, job)
             return
         if step.do is Do.FENCE:
-            self._forget_fence(step, over)
+            self._forget_fence(step, over, job)
         if step.do is Do.UNFENCE:
             self._unpin_changed(over, job, cluster)
+            if step.aside and self._fence_around(step, over, sorted(step.aside)):
+                return
         if step.do is Do.REQUEUE:
             self._check_not_ended(over)
         self._tell(step, over, self._words(step, over, job, cluster))
@@ -392,11 +404,23 @@ class Handing:
         if not runs or (row and row.state in _STOPPED):
             raise TooLate(f"job {over.job}: it does not run any more")
 
-    def _forget_fence(self, step: Step, over: HandOver) -> None:
-        """Delete one that has ended and is listed yet: no other may have its name."""
-        ends = (one.end_s for one in self._listed() if one.name == _name(over.job))
-        if next(ends, float("inf")) <= self._theirs_s():
-            self._tell(step, over, ("delete", f"ReservationName={_name(over.job)}"))
+    def _forget_fence(self, step: Step, over: HandOver, job: Job) -> None:
+        """Delete one that has ended and is listed yet, or is aside: no other may have its name."""
+        now_s = self._theirs_s()
+        for one in self._listed():
+            stands = one.end_s > now_s and not _is_aside(one, job)
+            if one.name == _name(over.job) and not stands:
+                self._tell(step, over, ("delete", f"ReservationName={one.name}"))
+
+    def _fence_around(self, step: Step, over: HandOver, nodes: Iterable[str]) -> bool:
+        """Put its fence around other nodes; return whether that was not refused."""
+        words = (f"ReservationName={_name(over.job)}", f"Nodes={','.join(dict.fromkeys(nodes))}")
+        try:
+            self._tell(step, over, ("update", *words))
+        except Refused as error:
+            log.warning("%s", error)
+            return False
+        return True
 
     def _unpin_changed(self, over: HandOver, job: Job, cluster: Cluster) -> None:
         """Take the pins from whom was changed since the last look, before the fence falls.
@@ -463,7 +487,7 @@ class Handing:
             f"StartTime={_text(self._theirs_s() - SKEW_S)}",
             f"EndTime={self._fence_end()}",
             "Users=root",
-            f"Nodes={','.join(dict.fromkeys((*job.nodes, *job.next_nodes)))}",
+            f"Nodes={','.join(dict.fromkeys(_places(job)))}",
             "Flags=IGNORE_JOBS,OVERLAP",
         )
 
@@ -543,6 +567,16 @@ def _error(answer: Answer) -> type[PliantError]:
 def _name(job: str) -> str:
     """How the reservation of a job's hand-over is called."""
     return f"{FENCE}{job}"
+
+
+def _places(job: Job) -> Sequence[str]:
+    """The nodes that a fence of its hand-over is around: what it has, and what it is to have."""
+    return (*job.nodes, *job.next_nodes)
+
+
+def _is_aside(fence: Reservation, job: Job) -> bool:
+    """Whether a fence of its hand-over is around other nodes by now."""
+    return not {*_places(job)} <= {*fence.nodes}
 
 
 def _waits_next(row: JobRow) -> bool:
