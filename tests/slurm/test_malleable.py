@@ -158,10 +158,14 @@ def test_a_job_is_resized_while_others_wait_for_its_gpus_and_loses_nothing(
     assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(steps)
 
 
-def test_a_job_is_not_resized_where_it_could_start_on_what_is_kept_for_another(
-    count: Count, submit: Submit, wait_for_state: WaitForState, clean: Sandbox
+def test_a_job_starts_where_it_was_although_more_is_free_that_is_kept_for_another(
+    count: Count,
+    submit: Submit,
+    wait_for_state: WaitForState,
+    show: Callable[[int | str], dict[str, str]],
+    clean: Sandbox,
 ) -> None:
-    """Slurm starts it, pinned before all, on the first of the nodes that have room for it."""
+    """Pinned it is before all others, and Slurm takes the first of the nodes that have room."""
 
     def runs(node: int, gpus: int, minutes: int) -> int:
         words = (f"--nodelist=n{node}", f"--gres=gpu:{gpus}", f"--time={minutes}")
@@ -177,10 +181,12 @@ def test_a_job_is_not_resized_where_it_could_start_on_what_is_kept_for_another(
     runs(1, 2, 5)
     first = submit("--gres=gpu:4", "--time=10", script=LONG)
     wait_until(counting.works, "its program to work")
-    told = f"could start job {counting.job} on n1, which is kept for another one that waits"
-    wait_until(lambda: told in counting.resize("1").stderr, "it to be refused for that")
-    clean.run(["scancel", str(first)], check=True)
+    wait_until(lambda: show(first).get("SchedNodeList") == "n1", "Slurm to plan for the first")
     counting.becomes("1")
+    assert (show(counting.job)["NodeList"], show(counting.job)["Restarts"]) == ("n2", "1")
+    assert show(first)["JobState"] == "PENDING"
+    shown = clean.run(["scontrol", "-o", "show", "reservation"], check=True).stdout
+    assert "pliant_" not in shown
 
 
 def test_a_program_whose_own_python_has_no_pliant_is_resized_whatever_its_job_inherited(
