@@ -1619,6 +1619,26 @@ def test_kept_for_others_is_what_is_elsewhere_than_where_a_job_is_to_be(
     assert bench.elastic._places.kept(job, wanted) == frozenset(filter(None, [aside]))
 
 
+@pytest.mark.parametrize(
+    ("of", "kept"),
+    [
+        ({}, True),  # once it waits it may be in others, too
+        ({"nodes_required": frozenset({"n1"})}, False),
+        ({"nodes_excluded": frozenset({"n2"})}, False),
+        ({"features": frozenset({"fast"})}, False),
+    ],
+)
+def test_of_other_partitions_than_its_own_what_a_job_may_have_is_kept_from_it(
+    bench: Bench, of: dict[str, Any], *, kept: bool
+) -> None:
+    job = replace(bench.one(LIMITED), **of)
+    parts = (Partition("gpu", ("n1",), default=True), Partition("more", ("n2",)))
+    seen = kept_on("n2", job)
+    first = replace(seen.waiting[0], partitions=("more",))
+    bench.elastic.decided(replace(seen, partitions=parts, waiting=(first,)), Plan())
+    assert bench.elastic._places.kept(job, Wanted(ONE)) == frozenset({"n2"} if kept else {})
+
+
 def test_what_others_return_to_is_not_kept_from_a_job(bench: Bench) -> None:
     """Two would wait for each other. Their fences are in nobody's way: they may have fallen."""
     job, other = bench.one(LIMITED), replace(LIMITED, id="12", nodes=("n2",))

@@ -89,12 +89,14 @@ def kept_from(snapshot: Snapshot, plan: Plan, job: Job, running: Job, shape: Sha
     """Return the nodes that are kept for others, where a job could start as ``shape``.
 
     ``job``: the one of ``running`` that is gone by then, or its guest, for which those alone are
-    others that are before it.
+    others that are before it. Of its partitions one that runs shows but one: all count.
     """
+    behind, before = job.id, plan
+    if job.id == running.id:
+        behind, job = "", replace(job, partitions=tuple(p.name for p in snapshot.partitions))
+    else:
+        before = _before(snapshot, plan, job)
     jobs = tuple(_as_it_is(one) if one.id == running.id else one for one in snapshot.running)
-    is_guest = job.id != running.id
-    before = _before(snapshot, plan, job) if is_guest else plan
-    behind = job.id if is_guest else ""
     free = leftover(settled(replace(snapshot, running=jobs)), before, behind=behind)
     return {*free.on_kept(job, shape, (running,))}
 

@@ -205,22 +205,15 @@ class Free:
                     return places
             return self.places(profile, option, bound)
 
-    def on_kept(
-        self,
-        job: Job,
-        shape: Shape,
-        givers: Iterable[Job],
-    ) -> Iterator[str]:
+    def on_kept(self, job: Job, shape: Shape, givers: Iterable[Job]) -> Iterator[str]:
         """Yield the nodes with room for a task of ``job`` were the running ``givers`` gone, but for
-        a claim that it would run into.
-
-        Nodes of all partitions: of its own a running job shows but one.
-        """
-        need, bound = self.need(job, shape), self.bound(job)
+        a claim that it would run into."""
+        need, bound, scopes = self.need(job, shape), self.bound(job), self.profile(job).scopes
         with self._trades.supposed(givers, frozenset()):
             for place in self._cells.claimed:
                 cell = self.cell(place)
-                if cell.receipt(need, bound) is None and cell.receipt(need, -NEVER_S):
+                kept = cell.receipt(need, bound) is None and cell.receipt(need, -NEVER_S)
+                if kept and any(scope.may_lie(place, cell.kind) for scope in scopes):
                     yield self._names[place]
 
     def admits(self, profile: Profile, option: Option, places: Places, bound: float) -> bool:

@@ -41,9 +41,13 @@ class Scope:
 
     def admits(self, place: int, kind: NodeKind) -> bool:
         """Whether one task on one node may lie on this one now."""
+        return self.may_lie(place, kind) and len(self.required) < 2
+
+    def may_lie(self, place: int, kind: NodeKind) -> bool:
+        """Whether one of several tasks may lie on this node now."""
         if kind not in self.kinds or place in self.excluded or place in self.kept:
             return False
-        return not self.required or self.required == (place,)
+        return not self.required or place in self.required
 
 
 class Scopes:
