@@ -1639,6 +1639,14 @@ def test_of_other_partitions_than_its_own_what_a_job_may_have_is_kept_from_it(
     assert bench.elastic._places.kept(job, Wanted(ONE)) == frozenset({"n2"} if kept else {})
 
 
+def test_nothing_is_kept_from_a_job_of_which_nobody_knows_where_it_ran(bench: Bench) -> None:
+    """What was meant is forgotten; it would be kept from its own place, too."""
+    job = replace(bench.one(LIMITED), state=JobState.WAITING, nodes=())
+    bench.elastic.decided(kept_on("n1"), Plan())
+    assert bench.elastic._places.kept(job, Wanted(TWO)) == frozenset()
+    assert bench.elastic._places.kept(job, Wanted(TWO, ("n2",))) == {"n1"}
+
+
 def test_what_others_return_to_is_not_kept_from_a_job(bench: Bench) -> None:
     """Two would wait for each other. Their fences are in nobody's way: they may have fallen."""
     job, other = bench.one(LIMITED), replace(LIMITED, id="12", nodes=("n2",))

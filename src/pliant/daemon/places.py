@@ -75,18 +75,19 @@ class Places:
         """Return the nodes that are kept for others, where a job could start, or its guest.
 
         Elsewhere than where it is to, and others that are in a hand-over: two would wait for each
-        other. Fences are not in the way: they may have fallen by then.
+        other. None where its place is not known. Fences are not in the way: they may have fallen
+        by then.
         """
-        if self._decided is None:
+        own = wanted.nodes or job.nodes
+        if self._decided is None or not own:
             return frozenset()
         seen, plan = self._beside(job)
         seen = apart(_open(seen), (wanted.guest,))
         guest = _guest(seen, wanted)
         one = guest or self._limited(job, wanted)
         shape = (guest.next_shape or guest.shape) if guest else wanted.shape
-        places = {*wanted.nodes} if wanted.nodes else {*job.nodes}
-        places.update(*[other.nodes for other in self._under_way().values()])
-        return frozenset(kept_from(seen, plan, one, job, shape) - places)
+        places = own + tuple(n for other in self._under_way().values() for n in other.nodes)
+        return frozenset(kept_from(seen, plan, one, job, shape)).difference(places)
 
     def _shares(self, job: Job) -> bool:
         """Whether another job runs on the same CPUs."""
