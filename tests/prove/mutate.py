@@ -36,7 +36,7 @@ MOST_S, MOST = 600.0, 200_000
 TEST_S = 60
 """After so many seconds a test does not, which takes a few."""
 _PLIANTD = ("daemon_handing", "daemon_elastic", "daemon_run_verbs", "daemon_stalled", "daemon")
-_PLACES = ("let_through", "room_for_guests", "cycle", "slurm_limits", *_PLIANTD)
+_PLACES = ("leftover", "room_for_guests", "slurm_limits", *_PLIANTD, "cycle")
 _SLURM = ("slurm_handing", "slurm_standing", "slurm_update")
 _PBS = ("pbs_handing", "pbs_batch")
 PARTS = {
@@ -46,7 +46,6 @@ PARTS = {
     "pliant.daemon.places": _PLACES,
     "pliant.daemon.foreseen": _PLACES,
     "pliant.cycle.leftover": _PLACES,
-    "pliant.cycle.let_through": _PLACES,
     "pliant.batch.slurm.handing": (*_SLURM, *_PLIANTD),
     "pliant.batch.slurm.standing": (*_SLURM, *_PLIANTD),
     "pliant.batch.slurm.lent": (*_SLURM, *_PLIANTD),
@@ -57,7 +56,7 @@ PARTS = {
 }
 """Whose decisions are taken out, and by which unit tests they are looked at.
 
-Where jobs have room, the exploration says itself.
+Where there is room the exploration says itself: it takes nothing out there.
 """
 
 

@@ -50,7 +50,7 @@ from pliant.model import (
     asks_otherwise,
 )
 from pliant.node.door import ANSWER_S, MOST_S
-from pliant.plan import Plan, Preempt, Reshape
+from pliant.plan import Claim, Plan, Preempt, Reshape, Start
 from pliant.policies.easy import EasyBackfill
 from pliant.store import HandOverRow, Store
 from pliant.wire import Message, decode, encode
@@ -1605,7 +1605,7 @@ def kept_on(name: str, *others: Job) -> Snapshot:
         ("n2", Wanted(ONE), "n2"),
         ("n1", Wanted(FOUR, ("n2",)), "n1"),
         ("n2", Wanted(FOUR, ("n2",)), ""),
-        ("n1", Wanted(TWO, ("n2",)), ""),  # it has that there now
+        ("n1", Wanted(Shape(1, 5), ("n2",)), ""),  # nor there
         ("n2", Wanted(TWO, ("n1",), "8"), "n2"),  # the guest is not known
         ("n2", Wanted(Shape(1, 3)), ""),  # it has no room there
         ("n2", Wanted(ONE, end_s=NOW_S + 50), ""),  # it is over before
@@ -1645,6 +1645,40 @@ def test_nothing_is_kept_from_a_job_of_which_nobody_knows_where_it_ran(bench: Be
     bench.elastic.decided(kept_on("n1"), Plan())
     assert bench.elastic._places.kept(job, Wanted(TWO)) == frozenset()
     assert bench.elastic._places.kept(job, Wanted(TWO, ("n2",))) == {"n1"}
+
+
+def test_what_a_plan_starts_somebody_on_is_kept_for_it(bench: Bench) -> None:
+    """The job has left its node for another; it is in the look as if it were there already."""
+    job = replace(bench.one(LIMITED), nodes=("n1",))
+    first = waiting(9, "4")
+    seen = replace(kept_on("n2", replace(job, nodes=("n2",))), waiting=(first,))
+    start = Start(first, FOUR, ("n1",), "it has its turn")
+    bench.elastic.decided(seen, Plan(starts=(start,)))
+    assert bench.elastic._places.kept(job, Wanted(ONE, ("n2",))) == {"n1"}
+    bench.elastic.decided(seen, Plan())
+    assert bench.elastic._places.kept(job, Wanted(ONE, ("n2",))) == frozenset()
+
+
+def test_what_is_planned_for_a_job_itself_is_kept_for_nobody_else(bench: Bench) -> None:
+    job = replace(bench.one(LIMITED), expected_nodes=("n2",), expected_s=NOW_S + 60)
+    waits = replace(job, state=JobState.WAITING, nodes=())
+    claim = Claim(waits, TWO, NOW_S + 60, ("n2",), "it is first")
+    bench.elastic.decided(replace(kept_on("n1"), waiting=(waits,)), Plan(claims=(claim,)))
+    assert bench.elastic._places.kept(job, Wanted(TWO, ("n1",))) == frozenset()
+
+
+def test_who_decides_does_not_take_what_is_kept_from_one_job_for_closed(bench: Bench) -> None:
+    """Other jobs would be molded for it, or make room."""
+    bench.listens(LIMITED)
+    bench.elastic.overs.begin(bench.one(LIMITED), Wanted(ONE, ("n1",)), NOW_S + 60, "it is fair")
+    around = {"7": ("n1", "n2"), "5": ("n2",)}
+    fences = [Reservation(f"{FENCE}{j}", on, NOW_S, NOW_S + 9) for j, on in around.items()]
+    others = Reservation("maintenance", ("n2",), NOW_S, NOW_S + 9)
+    seen = replace(kept_on("n1"), reservations=(*fences, others))
+    (own, *rest) = bench.elastic.arriving(seen).reservations
+    assert (own.nodes, rest) == (("n1",), [fences[1], others])
+    aside = replace(fences[0], nodes=("n2",))
+    assert bench.elastic.arriving(replace(seen, reservations=(aside,))).reservations == ()
 
 
 def test_what_others_return_to_is_not_kept_from_a_job(bench: Bench) -> None:

@@ -195,7 +195,7 @@ def test_each_step_is_one_command(do: Do, words: str) -> None:
     assert hands.clients.told == [tuple(words.split())]
 
 
-AWAY = ("update", "ReservationName=pliant_7", "Nodes=n4,n5")
+AWAY = ("update", "ReservationName=pliant_7", "Nodes=n4,n5", "EndTime=1970-01-01T00:17:35")
 
 
 @pytest.mark.parametrize(

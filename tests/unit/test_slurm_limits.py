@@ -378,7 +378,7 @@ def test_a_job_becomes_no_more_than_a_limit_leaves_it_of_what_runs() -> None:
     seen = seen_with(long, small, other)
     (now, _) = kept_within_limits(seen).running
     assert (now.frozen, [shape.gpus for shape in now.shapes]) == ("", [1, 2, 3])
-    places = Places(lambda: 0.0, dict)
+    places = Places(lambda: 0.0, dict, dict)
     places.decided(seen, Plan())
     assert [places.beyond(now, Shape(1, gpus)) for gpus in (3, 4)] == [
         "",

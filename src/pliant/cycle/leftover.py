@@ -8,8 +8,8 @@ from itertools import takewhile
 from pliant.cycle.gate import view
 from pliant.cycle.kept import kept_first
 from pliant.model import Job, Shape, Snapshot
-from pliant.placement import Free
-from pliant.placement.giving_up import settled
+from pliant.placement import Free, limit_s
+from pliant.placement.giving_up import settled, without
 from pliant.plan import Plan, Start
 
 
@@ -55,14 +55,18 @@ def could_follow(snapshot: Snapshot, plan: Plan, guest: Job, job: Job) -> bool:
     """Whether a guest could start now were a running job gone that makes room for it.
 
     As its ``next_shape``, where that was said. Beside what else runs, what others are on their way
-    to, and what a plan starts. It has its turn before all that wait: what is kept for them is no
-    less its room.
+    to, and what a plan starts. Where the job runs it has its turn before all that wait: what is
+    kept for them is no less its room there. It is elsewhere for those before it.
     """
     running = tuple(_as_it_is(one) if one.id == job.id else one for one in snapshot.running)
+    seen = settled(replace(snapshot, running=running))
     others = tuple(start for start in plan.starts if start.job.id != guest.id)
-    plan, shape = replace(plan, starts=others), guest.next_shape or guest.shape
-    free = _after_starts(settled(replace(snapshot, running=running)), plan)
-    option = (shape, free.need(guest, shape))
+    free, shape = _after_starts(seen, replace(plan, starts=others)), guest.next_shape or guest.shape
+    option, (own, _) = (shape, free.need(guest, shape)), free.held(job)
+    places = [own[: shape.nodes]] if shape.nodes > 1 else [(place,) for place in own]
+    if free.has_room_on(guest, option, (job,), places):
+        return True
+    free = leftover(seen, _before(snapshot, plan, guest), behind=guest.id)
     return free.room(guest, option, (job,)) is not None
 
 
@@ -85,20 +89,30 @@ def starts_anyway(snapshot: Snapshot, plan: Plan, guest: Job) -> bool:
     return free.fit(guest, start.shape) is not None
 
 
-def kept_from(snapshot: Snapshot, plan: Plan, job: Job, running: Job, shape: Shape) -> set[str]:
+def kept_from(snapshot: Snapshot, plan: Plan, job: Job, running: str, shape: Shape) -> set[str]:
     """Return the nodes that are kept for others, where a job could start as ``shape``.
 
-    ``job``: the one of ``running`` that is gone by then, or its guest, for which those alone are
-    others that are before it. Of its partitions one that runs shows but one: all count.
+    ``job``: the one that runs or ran, ``running``, or its guest, for which those alone are others
+    that are before it. Of its partitions one that runs shows but one: all count.
     """
-    behind, before = job.id, plan
-    if job.id == running.id:
-        behind, job = "", replace(job, partitions=tuple(p.name for p in snapshot.partitions))
+    others, ahead = plan, snapshot.waiting
+    if job.id == running:
+        job = replace(job, partitions=tuple(one.name for one in snapshot.partitions))
     else:
-        before = _before(snapshot, plan, job)
-    jobs = tuple(_as_it_is(one) if one.id == running.id else one for one in snapshot.running)
-    free = leftover(settled(replace(snapshot, running=jobs)), before, behind=behind)
-    return {*free.on_kept(job, shape, (running,))}
+        others = _before(snapshot, plan, job)
+        ahead = tuple(takewhile(lambda one: one.id != job.id, ahead))
+    end_s, own = snapshot.now_s + limit_s(job), (job.id, running)
+    kept = [
+        *((one.job, snapshot.now_s, nodes) for one in others.starts for nodes in one.all_nodes),
+        *((one.job, one.at_s, one.nodes) for one in others.claims),
+        *((one, one.expected_s, one.expected_nodes) for one in ahead if one.eligible),
+    ]
+    nodes = {
+        node for one, at_s, nodes in kept if at_s < end_s and one.id not in own for node in nodes
+    }
+    gone = [one for one in snapshot.running if one.id == running]
+    free = Free(view(settled(without(snapshot, gone))))
+    return {node for node in nodes if free.may_be_on(job, shape, node)}
 
 
 def _before(snapshot: Snapshot, plan: Plan, guest: Job) -> Plan:

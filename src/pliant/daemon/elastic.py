@@ -87,7 +87,7 @@ class Elastic:
             has_place=self._has_place,
             kept=self._kept,
         )
-        self._places = Places(clock, self.overs.all)
+        self._places = Places(clock, self.overs.all, self.overs.fenced)
         self.runs = Runs(store, self.overs, clock, monotonic, beats)
         self._stalled = Stalled(store, self.overs, self.runs, clock)
         self._changes = Changes(store)
@@ -171,8 +171,10 @@ class Elastic:
         whole; nobody else could be given what is beside them there. A job whose checkpoint came
         so late that it goes back to its own shape is left out: its nodes were chosen for the other.
         A task of an array for which room is made is a job of its own to all that is decided.
+        What is kept from such a one for the second of its start is so from nobody else.
         """
         wanted = self.overs.all()
+        snapshot = _fenced_alone(snapshot, self.overs.fenced())
         snapshot = apart(snapshot, {to.guest for to in wanted.values()})
         there = [(job, wanted[job.id]) for job in snapshot.waiting if job.id in wanted]
         return arrived(
@@ -453,6 +455,16 @@ def elastic_request(job: Job) -> Request | None:
     """Return the request of a job that may change while it runs; None for all others."""
     request = job.spec.request if job.spec is not None else None
     return request if request is not None and request.is_elastic else None
+
+
+def _fenced_alone(snapshot: Snapshot, fenced: Mapping[str, tuple[str, ...]]) -> Snapshot:
+    """What was seen with fences around nothing but where their jobs run or ran, and are to run."""
+    kept = []
+    for one in snapshot.reservations:
+        places = fenced.get(one.name.removeprefix(FENCE)) if one.name.startswith(FENCE) else None
+        nodes = one.nodes if not places else tuple(node for node in one.nodes if node in places)
+        kept += [replace(one, nodes=nodes)] if nodes else []
+    return replace(snapshot, reservations=tuple(kept))
 
 
 def _busy(phase: Phase) -> str:

@@ -264,6 +264,12 @@ class HandOvers:
         with self._lock:
             self._ended_since.clear()
 
+    def fenced(self) -> dict[str, tuple[str, ...]]:
+        """Return where each job runs or ran that is in a hand-over, and where it is to run."""
+        with self._lock:
+            jobs = [active.job for active in self._active.values()]
+        return {job.id: (*job.nodes, *job.next_nodes) for job in jobs}
+
     def ended_since(self) -> frozenset[str]:
         """Return whom the last look may show in the middle of what has ended since it began.
 
@@ -628,7 +634,11 @@ class HandOvers:
         over = active.over
         guest = over.guest if scene.guest.is_waiting else ""
         to = Wanted(over.goal, _places(active), guest, over.end_s, over.asks if guest else None)
-        return self._kept(active.job, to)
+        try:
+            return self._kept(active.job, to)
+        except Exception:  # it starts all the same: its GPUs stand idle
+            log.exception("job %s: a mistake of Pliant's own: nothing is kept from it", over.job)
+            return frozenset()
 
     def _note_refused(self, active: _Active, step: Step, error: Refused, scene: Scene) -> None:
         now_s, for_good = scene.now_s, isinstance(error, Infeasible)

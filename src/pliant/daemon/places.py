@@ -26,10 +26,16 @@ class Places:
     """What the last cycle saw and decided, asked after by all that changes running jobs."""
 
     def __init__(
-        self, clock: Callable[[], float], under_way: Callable[[], Mapping[str, Wanted]]
+        self,
+        clock: Callable[[], float],
+        under_way: Callable[[], Mapping[str, Wanted]],
+        fenced: Callable[[], Mapping[str, tuple[str, ...]]],
     ) -> None:
-        """``clock`` counts seconds since the epoch; ``under_way``: what jobs are to become."""
-        self._clock, self._under_way = clock, under_way
+        """``clock`` counts seconds since the epoch; ``under_way``: what jobs are to become.
+
+        ``fenced``: where each of these runs or ran, and is to run.
+        """
+        self._clock, self._under_way, self._fenced = clock, under_way, fenced
         self._decided: tuple[Snapshot, Plan] | None = None  # last
         self._tiers: Tiers | None = None  # of that
         self._caps: Caps | None = None  # too, once somebody asks
@@ -86,8 +92,8 @@ class Places:
         guest = _guest(seen, wanted)
         one = guest or self._limited(job, wanted)
         shape = (guest.next_shape or guest.shape) if guest else wanted.shape
-        places = own + tuple(n for other in self._under_way().values() for n in other.nodes)
-        return frozenset(kept_from(seen, plan, one, job, shape)).difference(places)
+        places = own + tuple(n for id_, on in self._fenced().items() if id_ != job.id for n in on)
+        return frozenset(kept_from(seen, plan, one, job.id, shape)).difference(places)
 
     def _shares(self, job: Job) -> bool:
         """Whether another job runs on the same CPUs."""

@@ -205,16 +205,21 @@ class Free:
                     return places
             return self.places(profile, option, bound)
 
-    def on_kept(self, job: Job, shape: Shape, givers: Iterable[Job]) -> Iterator[str]:
-        """Yield the nodes with room for a task of ``job`` were the running ``givers`` gone, but for
-        a claim that it would run into."""
-        need, bound, scopes = self.need(job, shape), self.bound(job), self.profile(job).scopes
-        with self._trades.supposed(givers, frozenset()):
-            for place in self._cells.claimed:
-                cell = self.cell(place)
-                kept = cell.receipt(need, bound) is None and cell.receipt(need, -NEVER_S)
-                if kept and any(scope.may_lie(place, cell.kind) for scope in scopes):
-                    yield self._names[place]
+    def has_room_on(
+        self, job: Job, option: Option, givers: Iterable[Job], places: Iterable[Places]
+    ) -> bool:
+        """Whether an option fits now for ``job`` on some of these places, the ``givers`` gone."""
+        profile, bound = self.profile(job), self.bound(job)
+        with self._trades.supposed(tuple(givers), frozenset()), self.supposing():
+            return any(self.admits(profile, option, some, bound) for some in places)
+
+    def may_be_on(self, job: Job, shape: Shape, node: str) -> bool:
+        """Whether a task of ``job`` as ``shape`` could start on a node now, whatever is claimed."""
+        place, need = self._number.get(node, -1), self.need(job, shape)
+        cell = self._cells.of.get(place)
+        if cell is None or cell.receipt(need, -NEVER_S) is None:
+            return False
+        return any(scope.may_lie(place, cell.kind) for scope in self.profile(job).scopes)
 
     def admits(self, profile: Profile, option: Option, places: Places, bound: float) -> bool:
         """Whether an option fits now on exactly these nodes, as far as its scopes allow them."""

@@ -79,6 +79,7 @@ from pliant.handover import (
     RETURNS,
     SETTLE_S,
     SOON_S,
+    START_S,
     Do,
     HandOver,
     Scene,
@@ -101,6 +102,8 @@ _SECOND_S = 1.0  # Slurm says instants in whole seconds
 MINUTE_S = 60
 KILL_WAIT_S = 30.0
 """How long a run may take to end once it is requeued: KillWait where the site says nothing."""
+ASIDE_S = START_S + 5.0
+"""How long a fence stands at most around what is kept for others: backfill plans them behind it."""
 LATE_S = 20.0
 """By how much later than its fence was made a job may be requeued behind it."""
 SKEW_S = 60.0
@@ -342,7 +345,8 @@ class Handing:
             self._forget_fence(step, over, job)
         if step.do is Do.UNFENCE:
             self._unpin_changed(over, job, cluster)
-            if step.aside and self._fence_around(step, over, sorted(step.aside)):
+            end = f"EndTime={_text(self._theirs_s() + ASIDE_S)}"
+            if step.aside and self._fence_around(step, over, sorted(step.aside), end):
                 return
         if step.do is Do.REQUEUE:
             self._check_not_ended(over)
@@ -412,11 +416,11 @@ class Handing:
             if one.name == _name(over.job) and not stands:
                 self._tell(step, over, ("delete", f"ReservationName={one.name}"))
 
-    def _fence_around(self, step: Step, over: HandOver, nodes: Iterable[str]) -> bool:
+    def _fence_around(self, step: Step, over: HandOver, nodes: Iterable[str], *more: str) -> bool:
         """Put its fence around other nodes; return whether that was not refused."""
         words = (f"ReservationName={_name(over.job)}", f"Nodes={','.join(dict.fromkeys(nodes))}")
         try:
-            self._tell(step, over, ("update", *words))
+            self._tell(step, over, ("update", *words, *more))
         except Refused as error:
             log.warning("%s", error)
             return False
