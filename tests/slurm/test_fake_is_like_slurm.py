@@ -126,7 +126,8 @@ def both(cluster: Cluster) -> Iterator[Both]:
     cluster.empty()
 
 
-def test_a_resize(both: Both) -> None:
+@pytest.mark.parametrize("opens", [f"delete {FENCE}", f"update {FENCE} Nodes=n2"])
+def test_a_resize(both: Both, opens: str) -> None:
     both.come_to(RUNS)
     both.tell(f"update jobid={{job}} Priority={PINNED}")
     both.come_to(Shown("RUNNING", 4, "pinned", 0, "soon", ""))
@@ -138,7 +139,9 @@ def test_a_resize(both: Both) -> None:
     both.come_to(Shown("PENDING", 4, "pinned", 1, "later", ""))
     both.tell("update jobid={job} Gres=gpu:2 StartTime={+1}")
     both.come_to(Shown("PENDING", 2, "pinned", 1, "soon", ""))  # behind its fence
-    both.tell(f"delete {FENCE}")
+    both.tell(f"update {FENCE} Nodes=n1,n2")
+    both.come_to(Shown("PENDING", 2, "pinned", 1, "soon", ""))
+    both.tell(opens)
     both.come_to(Shown("RUNNING", 2, "pinned", 1, "soon", ""))
     both.tell("release {job}")
     both.come_to(Shown("RUNNING", 2, "its own", 1, "soon", ""))
