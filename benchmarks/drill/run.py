@@ -372,7 +372,9 @@ def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
     if seen.slipped and "slurmctld" in fault.name and area.has_forgotten_a_fence():
         seen.first, seen.slipped = 1, 0
         seen.words = [words for words in seen.words if not words.startswith(SLIPPED)]
-    seen.lost += bool(area.guest) and area.state_of(area.guest) != fault.guest_ends
+    if area.guest:
+        ends = {fault.guest_ends, *(["COMPLETED"] if seen.moment == PASSED_BY else [])}
+        seen.lost += area.state_of(area.guest) not in ends
     if area.has_ended:
         _judge(area, seen)
 

@@ -272,7 +272,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All that is seen at ``now_s``, by the batch system's clock.
+    """All that is seen by a look that began at ``now_s``, by the batch system's clock.
 
     ``fence_end_s``: when the fence ends, 0 without one; ``fence_least_s``: how long it must stand
     yet for the job to be requeued behind it, should pliantd be killed then. ``ahead_s``: how far

@@ -41,10 +41,10 @@ def _silent() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("system", "kind", "least"),
     [
-        (OnSlurm, SHRINKS, 24_000),
+        (OnSlurm, SHRINKS, 21_000),
         (OnSlurm, GROWS, 28_000),
         (OnSlurm, SPREADS, 27_000),
-        (OnSlurm, MAKES_ROOM, 80_000),
+        (OnSlurm, MAKES_ROOM, 76_000),
         (OnPbs, SHRINKS, 15_000),
         (OnPbs, GROWS, 15_000),
         (OnPbs, MAKES_ROOM, 15_000),

@@ -543,11 +543,11 @@ class HandOvers:
             return min((active.next_s for active in self._active.values()), default=float("inf"))
 
     def _advance(self, active: _Active) -> None:
-        over, job, since_s = active.over, active.job, self._monotonic()
+        over, job = active.over, active.job
         was_requeued = active.requeued
         try:
             scene = self._hands.scene(over, job)
-            scene = _as_queued(active, scene, self._monotonic() - since_s)
+            scene = _as_queued(active, scene)
             active.behind_s = scene.behind_s or active.behind_s
             scene = _with_room(active, replace(scene, behind_s=active.behind_s))
             over = self._as_it_ends(active, over, scene.job)
@@ -755,14 +755,14 @@ def _has_another_limit(job: Job, limit_s: float) -> bool:
     return known_s not in (0, limit_s)
 
 
-def _as_queued(active: _Active, scene: Scene, took_s: float) -> Scene:
+def _as_queued(active: _Active, scene: Scene) -> Scene:
     """Return what is seen, with since when it waits: not since before it was last seen to run.
 
     Slurm notes no new SubmitTime where a run's node goes down while it ends. Such a job waits since
-    it is first seen to. ``took_s``: how long that look took.
+    it is first seen to.
     """
     if scene.job.state is not JobState.WAITING:
-        active.ran_s, active.waits_s = scene.now_s - took_s, 0.0
+        active.ran_s, active.waits_s = scene.now_s, 0.0
     elif scene.job.queued_s < int(max(active.ran_s, active.over.saved_s)):
         active.waits_s = active.waits_s or scene.now_s
         return replace(scene, job=replace(scene.job, queued_s=float(int(active.waits_s))))

@@ -74,8 +74,9 @@ class Handing:
 
         Raises Unavailable, BadAnswer.
         """
+        now_s = self._clock()  # the look may take long: by what is seen it is no later than that
         rows = {row.id: row for row in self._queries.jobs()}
-        now_s, row = self._clock(), rows.get(over.job)
+        row = rows.get(over.job)
         kept, sight = self._kept(over), self._sight(row, over, job, site)
         if kept and kept.opened and kept.fence.stands(now_s) and _has_come(over, rows, kept):
             self._fences.end(over.job)

@@ -142,6 +142,7 @@ class Handing:
 
         Raises Unavailable, BadAnswer.
         """
+        since_s = self._clock()  # the look may take long: by what is seen it is no later than that
         ids = [over.job, *([over.guest] if over.guest else ())]
         rows = self._queries.again(ids)
         fences = self._standing()
@@ -158,7 +159,7 @@ class Handing:
             sight = replace(sight, fresh_s=self._fresh_s(job.id, job.nodes, sight.queued_s))
         ahead_s = self._clocks.ahead_s() if over.saved_s else 0.0
         guest = self._guest(over, rows, ahead_s, cluster)
-        now_s, least_s = self._clock() - ahead_s, self._fence_s() - LATE_S
+        now_s, least_s = since_s - ahead_s, self._fence_s() - LATE_S
         others = {node for one in fences if one.name != _name(over.job) for node in one.nodes}
         behind_s = 0.0 if others.isdisjoint(_places(job)) else now_s
         seen = Scene(now_s, sight, guest, fence_end_s, max(0.0, ahead_s), least_s, behind_s)
