@@ -100,7 +100,6 @@ ON_PBS = frozenset(
 OF_ONE: Mapping[tuple[str, str], frozenset[str]] = {
     ("Slurm", "resize"): frozenset(
         (
-            "a job starts between pliantd's look and its step",
             "its owner asks what it had",
             "its owner asks what it had, between pliantd's look and its step",
         )
@@ -116,6 +115,7 @@ OF_ONE: Mapping[tuple[str, str], frozenset[str]] = {
     ("Slurm", "preemption"): frozenset(
         (
             "Slurm holds its guest for its shape",
+            "a job starts between pliantd's look and its step",
             "backfill writes its guest's priority back",
             "guest ends",
             "its room does not do for its guest",
