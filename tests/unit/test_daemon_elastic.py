@@ -1703,6 +1703,9 @@ def test_kept_from_a_guest_is_what_those_before_it_wait_for(bench: Bench, *, bef
     bench.elastic.decided(replace(seen, waiting=waits), Plan())
     wanted = Wanted(FOUR, ("n1",), "8", asks=guest)
     assert bench.elastic._places.kept(victim, wanted) == frozenset({"n2"} if before else {})
+    pinned = replace(guest, priority=GUEST)  # of whom it was behind is not known any more
+    bench.elastic.decided(replace(seen, waiting=(pinned, *seen.waiting)), Plan())
+    assert bench.elastic._places.kept(victim, wanted) == {"n2"}
     larger = replace(wanted, asks=replace(guest, next_shape=Shape(1, 3)))
     assert bench.elastic._places.kept(victim, larger) == frozenset()
 

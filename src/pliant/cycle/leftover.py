@@ -92,14 +92,15 @@ def starts_anyway(snapshot: Snapshot, plan: Plan, guest: Job) -> bool:
 def kept_from(snapshot: Snapshot, plan: Plan, job: Job, running: str, shape: Shape) -> set[str]:
     """Return the nodes that are kept for others, where a job could start as ``shape``.
 
-    ``job``: the one that runs or ran, ``running``, or its guest, for which those alone are others
-    that are before it. Of its partitions one that runs shows but one: all count.
+    ``job``: the one that runs or ran, ``running``, or its guest as it waited at first, for which
+    those alone are others that are before it. Of its partitions a job that runs shows but one: all
+    count.
     """
     others, ahead = plan, snapshot.waiting
     if job.id == running:
         job = replace(job, partitions=tuple(one.name for one in snapshot.partitions))
-    else:
-        others = _before(snapshot, plan, job)
+    elif not any(one.id == job.id and one.priority > job.priority for one in ahead):
+        others = _before(snapshot, plan, job)  # else it is pinned by now, before all others
         ahead = tuple(takewhile(lambda one: one.id != job.id, ahead))
     end_s, own = snapshot.now_s + limit_s(job), (job.id, running)
     kept = [
