@@ -279,6 +279,19 @@ def wait_for_state(sandbox: Sandbox) -> WaitForState:
 
 
 @pytest.fixture
+def runs_on(submit: Submit, wait_for_state: WaitForState) -> Callable[[int, int, int], int]:
+    """Let a job of root's run on a node with so many GPUs, for so many minutes."""
+
+    def begun(node: int, gpus: int, minutes: int) -> int:
+        words = (f"--nodelist=n{node}", f"--gres=gpu:{gpus}", f"--time={minutes}")
+        job = submit(*words, script=LONG, user=None)
+        wait_for_state(job, "RUNNING")
+        return job
+
+    return begun
+
+
+@pytest.fixture
 def show(sandbox: Sandbox) -> Callable[[int | str], dict[str, str]]:
     """Return a job's fields as `scontrol show job` has them; for jobs with tame text only.
 

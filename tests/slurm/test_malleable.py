@@ -161,24 +161,17 @@ def test_a_job_is_resized_while_others_wait_for_its_gpus_and_loses_nothing(
 def test_a_job_starts_where_it_was_although_more_is_free_that_is_kept_for_another(
     count: Count,
     submit: Submit,
-    wait_for_state: WaitForState,
+    runs_on: Callable[[int, int, int], int],
     show: Callable[[int | str], dict[str, str]],
     clean: Sandbox,
 ) -> None:
     """Pinned it is before all others, and Slurm takes the first of the nodes that have room."""
-
-    def runs(node: int, gpus: int, minutes: int) -> int:
-        words = (f"--nodelist=n{node}", f"--gres=gpu:{gpus}", f"--time={minutes}")
-        job = submit(*words, script=LONG, user=None)
-        wait_for_state(job, "RUNNING")
-        return job
-
-    other = runs(1, 4, 10)
+    other = runs_on(1, 4, 10)
     counting = count("--gres=gpu:2", "--moldable=gpus=1-2", steps=20_000)
     clean.run(["scancel", str(other)], check=True)
-    wait_for_state(other, "CANCELLED")
-    runs(2, 2, 40)
-    runs(1, 2, 5)
+    wait_until(lambda: show(other)["JobState"] == "CANCELLED", "it to be gone")
+    runs_on(2, 2, 40)
+    runs_on(1, 2, 5)
     first = submit("--gres=gpu:4", "--time=10", script=LONG)
     wait_until(counting.works, "its program to work")
     wait_until(lambda: show(first).get("SchedNodeList") == "n1", "Slurm to plan for the first")

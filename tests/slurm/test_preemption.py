@@ -218,28 +218,21 @@ def test_nobody_leaves_for_a_trial_job_whose_other_gpus_somebody_has_taken_meanw
 def test_a_trial_job_starts_in_its_room_although_more_is_free_that_is_kept_for_another(
     clean: Sandbox,
     submit: Submit,
-    wait_for_state: WaitForState,
+    runs_on: Callable[[int, int, int], int],
     show: Show,
     counts: Callable[[int], int],
 ) -> None:
     """Pinned it is before all others, and Slurm takes the first of the nodes that have room."""
-
-    def runs(node: int, gpus: int, minutes: int) -> int:
-        words = (f"--nodelist=n{node}", f"--gres=gpu:{gpus}", f"--time={minutes}")
-        job = submit(*words, script=LONG, user=None)
-        wait_for_state(job, "RUNNING")
-        return job
-
-    other = runs(1, 4, 10)
+    other = runs_on(1, 4, 10)
     victim = counts(3)
-    runs(2, 1, 20)
+    runs_on(2, 1, 20)
     wait_until(partial(is_mature, clean, victim), "it to be mature")
     clean.run(["scancel", str(other)], check=True)
-    wait_for_state(other, "CANCELLED")
-    runs(1, 2, 5)
+    wait_until(lambda: show(other)["JobState"] == "CANCELLED", "it to be gone")
+    runs_on(1, 2, 5)
     first = submit("--gres=gpu:4", "--time=10", script=LONG)
     trial = submit("--gres=gpu:2", TRIAL, "--time=30", script=LONG, user=BOB)
-    wait_for_state(trial, "RUNNING")
+    wait_until(lambda: show(trial)["JobState"] == "RUNNING", "it to run")
     assert show(trial)["NodeList"] == "n2"
     assert (show(victim)["Restarts"], show(first)["JobState"]) == ("1", "PENDING")
 
