@@ -33,7 +33,8 @@ What each step is for:
 - *aside*: pinned a job is before all others, and which of the nodes that have room for it it starts
   on is the batch system's choice. So before it is told when to begin, and before its guest is
   pinned, its fence is put around those nodes, too, that are kept for others, and from its unfence
-  to its start around these alone.
+  to its start around these alone: anew, where it waits for another's fence to fall. Who is not to
+  start any more loses its pin before that falls.
 - *lower*: a job that waits with none of its own place left to return to waits as a victim does.
 - *release*: gives it the priority back that the batch system computes.
 - *settle*: sees it run for a moment. A slurmd that was started again while the run before ended is
@@ -109,6 +110,8 @@ Such a kill comes within two seconds (measured); what it ends may take some more
 """
 SOON_S = 1.0
 """How long after it was put back into the queue a job may begin: the next second."""
+ASIDE_RENEW_S = 4.0
+"""A fence that is aside and ends sooner than this is put there anew while its job is to start."""
 FRESH_S = 5.0
 """The same beside a slurmd that ran for no longer: it may yet be told something a second time."""
 STARTS = 3
@@ -179,6 +182,7 @@ class HandOver:
 
     ``made``: whether it was seen to ask for ``shape`` since it was last reshaped: what it asked
     before is then its owner's, and not what a refused reshape left. Stored with what is intended.
+    ``begin_s``: when it was told to begin last, once that was seen to be taken; 0 before.
 
     ``refused``: in the batch system's words why it does not get that shape, said first at
     ``refused_s`` of a reshape; ``for_good``: that is given up. ``back_s``: since when it turns
@@ -211,6 +215,7 @@ class HandOver:
     hindered_s: float = 0.0
     barred: bool = False
     changed: bool = False
+    begin_s: float = 0.0
 
     @property
     def pins(self) -> frozenset[int]:
@@ -278,8 +283,8 @@ class Scene:
     yet for the job to be requeued behind it, should pliantd be killed then. ``ahead_s``: how far
     our clock is ahead of that: nothing can be made to begin before ours. ``behind_s``: when another
     job's fence was last seen around its nodes, 0 where none was: nothing starts there meanwhile.
-    ``room_s``: when the room for its guest was last seen to be made yet. ``aside``: the fence
-    stands around nodes that are kept for others, and not the job's any more.
+    ``room_s``: when the room for its guest was last seen to be made yet. ``aside_end_s``: when the
+    fence ends where that stands around nodes that are kept for others, and not the job's any more.
     """
 
     now_s: float
@@ -290,7 +295,7 @@ class Scene:
     fence_least_s: float = RENEW_S
     behind_s: float = 0.0
     room_s: float = 0.0
-    aside: bool = False
+    aside_end_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,7 +477,8 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
     may_fall = not scene.fence_end_s or scene.now_s >= begin_s
     if guest.is_waiting and not guest.pinned and may_fall:
         return Step(Do.PIN_GUEST)
-    if scene.fence_end_s and may_fall:
+    falls = scene.fence_end_s > 0 and may_fall
+    if falls or 0 < scene.aside_end_s < scene.now_s + ASIDE_RENEW_S:
         return Step(Do.UNFENCE, opens=True)
     return _tidy(over, scene, Outcome.DONE) if over.guest and not scene.fence_end_s else _WAIT
 
@@ -485,8 +491,8 @@ def _tidy(over: HandOver, scene: Scene, outcome: Outcome) -> Step:
     room = job.state is not JobState.RUNNING  # else it is the job's again
     if outcome is Outcome.DONE and guest.pinned and guest.is_waiting and room:
         return _WAIT
-    if scene.aside or guest.pinned:
-        return Step(Do.UNFENCE if scene.aside else Do.RELEASE_GUEST)
+    if guest.pinned or scene.aside_end_s:  # what lets it start is the fence's end
+        return Step(Do.RELEASE_GUEST if guest.pinned else Do.UNFENCE)
     changed = outcome is Outcome.CHANGED  # it may ask for more now than it gave up
     if job.pinned and (job.state is JobState.RUNNING or changed):
         return Step(Do.RELEASE)

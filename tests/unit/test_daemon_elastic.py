@@ -1703,9 +1703,17 @@ def test_kept_from_a_guest_is_what_those_before_it_wait_for(bench: Bench, *, bef
     bench.elastic.decided(replace(seen, waiting=waits), Plan())
     wanted = Wanted(FOUR, ("n1",), "8", asks=guest)
     assert bench.elastic._places.kept(victim, wanted) == frozenset({"n2"} if before else {})
-    pinned = replace(guest, priority=GUEST)  # of whom it was behind is not known any more
-    bench.elastic.decided(replace(seen, waiting=(pinned, *seen.waiting)), Plan())
-    assert bench.elastic._places.kept(victim, wanted) == {"n2"}
+    pinned = (replace(guest, priority=GUEST), *seen.waiting)  # it is behind who was before it
+    bench.elastic.decided(replace(seen, waiting=pinned), Plan())
+    asks = replace(guest, priority=guest.priority - 1) if before else guest
+    wanted = replace(wanted, asks=asks)
+    assert bench.elastic._places.kept(victim, wanted) == frozenset({"n2"} if before else {})
+    risen = (*seen.waiting, guest) if before else (guest, *seen.waiting)  # by its age, say
+    bench.elastic.decided(replace(seen, waiting=risen), Plan())
+    wanted = replace(wanted, asks=replace(guest, priority=guest.priority - 1))
+    assert bench.elastic._places.kept(victim, wanted) == frozenset({"n2"} if before else {})
+    wanted = replace(wanted, asks=asks)
+    bench.elastic.decided(replace(seen, waiting=(*seen.waiting, guest)), Plan())
     larger = replace(wanted, asks=replace(guest, next_shape=Shape(1, 3)))
     assert bench.elastic._places.kept(victim, larger) == frozenset()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest
 from slurm_hands import NOW_S, Hands, begun
 
 from pliant.batch.slurm import Commands
+from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.snapshot_file import read_job
 from pliant.daemon.elastic import LEFT
 from pliant.daemon.handing import (
@@ -1271,6 +1272,16 @@ def test_what_its_owner_asks_between_a_look_and_a_second_reshape_stands(bench: B
     assert (bench.hands.job.gpus, row.outcome, row.made) == (4, Outcome.CHANGED, True)
 
 
+def test_once_ours_was_seen_a_time_to_begin_is_its_owners_that_could_be_slurms(
+    bench: Bench,
+) -> None:
+    until_made(bench)
+    begin_s = bench.hands.job.submit_s + REQUEUE_S
+    bench.hands.has(begin_s=begin_s)
+    bench.go_on()
+    assert (bench.hands.job.begin_s, bench.ends) == (begin_s, [("7", Outcome.CHANGED)])
+
+
 def test_one_that_is_suspended_between_a_look_and_its_requeue_is_not_requeued(
     bench: Bench,
 ) -> None:
@@ -1302,6 +1313,34 @@ def test_one_whose_node_fails_while_a_look_takes_long_begins_no_later(bench: Ben
     bench.go_on()
     job = bench.hands.job
     assert (job.run, job.begin_s) == (1, job.submit_s + 3)  # as soon as that look was over
+
+
+def test_one_whose_node_fails_within_a_look_does_not_begin_in_the_second_of_its_kill(
+    bench: Bench,
+) -> None:
+    """Slurm notes no new SubmitTime: its run ended as the node went down."""
+    bench.on(begun(rival=False))
+    fake, again = bench.hands.fake, bench.hands._queries.again
+    fake.nodes, fake.cleaning_s = ("n1", "n2"), 30.0
+    save_later(bench)
+    while bench.hands.job.state != "COMPLETING":
+        bench.go_on(1)
+    bench.hands.pass_time(0.9 - fake.now_s % 1)  # the second passes while it looks
+
+    def slow(ids: Sequence[str]) -> dict[str, JobRow]:
+        bench.hands._queries.again = again  # type: ignore[method-assign]  # as it was
+        bench.hands.pass_time(0.2)
+        fake.state = replace(fake.state, down=frozenset({"n1"}))
+        fake.loses_its_node(bench.hands.job)
+        return again(ids)
+
+    bench.hands._queries.again = slow  # type: ignore[method-assign]  # as slurmctld may be
+    looked_s = fake.now_s
+    bench.overs.turn()
+    ended_s = fake.now_s
+    bench.go_on()
+    assert (int(looked_s) + 1, bench.hands.job.run) == (int(ended_s), 1)
+    assert bench.hands.job.begin_s > int(ended_s)
 
 
 def test_nor_is_it_given_up_for_its_time_where_its_program_has_saved_meanwhile(
@@ -1363,9 +1402,26 @@ def test_whom_others_are_kept_from_is_asked_before_it_may_start(bench: Bench) ->
     bench.begin()
     bench.save()
     bench.go_on()
-    assert asked == [Wanted(NEW, ("n1",))] * 2
+    assert asked == [Wanted(NEW, ("n1",))]  # and not what Slurm plans because of its own fence
     assert (bench.hands.job.on, bench.ends) == (("n1",), [("7", Outcome.DONE)])
     assert bench.hands.fence_end_s == 0.0
+
+
+def test_one_that_turns_back_is_not_kept_from_what_it_had(bench: Bench) -> None:
+    asked: list[Wanted] = []
+
+    def kept(_job: Job, wanted: Wanted) -> frozenset[str]:
+        asked.append(wanted)
+        return frozenset()
+
+    cast("Any", bench.overs)._kept = kept
+    bench.hands.refuses, bench.hands.for_good = {Do.RESHAPE}, True
+    assert bench.overs.begin(
+        bench.asked, Wanted(NEW, ("n2",)), bench.hands.clock() + 60, "it moves"
+    )
+    bench.save()
+    bench.go_on()
+    assert asked == [Wanted(NEW, ("n2",)), Wanted(OLD)]
 
 
 @pytest.mark.parametrize("no_guest", [True, False])
@@ -1384,7 +1440,7 @@ def test_a_guest_is_kept_from_what_others_wait_for_and_then_its_victim(
     bench.begin(str(GUEST))
     bench.save()
     bench.go_on()
-    assert asked == [str(GUEST), str(GUEST), "" if no_guest else str(GUEST)]
+    assert asked == [str(GUEST), *([""] if no_guest else [])]
 
 
 def test_a_refused_step_is_tried_again(bench: Bench) -> None:

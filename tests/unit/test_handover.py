@@ -563,26 +563,48 @@ def test_a_guest_is_pinned_once_nothing_but_its_fence_keeps_its_room() -> None:
 
 def test_what_is_kept_for_others_is_open_to_them_as_soon_as_it_has_started() -> None:
     waits = Sight(WAITING, run=1, priority=RETURNS, carries=NEW, queued_s=1001.0, begins_s=1002.0)
-    scene = Scene(1003.0, waits, aside=True)
+    scene = Scene(1003.0, waits, aside_end_s=1018.0)
     over = intended()
-    assert next_step(over, replace(scene, fence_end_s=1100.0, aside=False)) == Step(
+    assert next_step(over, replace(scene, fence_end_s=1100.0, aside_end_s=0.0)) == Step(
         Do.UNFENCE, opens=True
     )
     assert next_step(over, scene) == Step(Do.WAIT)
     runs = replace(waits, state=RUNNING, started_s=1003.0)
     assert next_step(over, replace(scene, job=runs)) == Step(Do.UNFENCE)
-    assert next_step(over, replace(scene, job=runs, aside=False)).do is Do.RELEASE
+    assert next_step(over, replace(scene, job=runs, aside_end_s=0.0)).do is Do.RELEASE
     assert next_step(over, replace(scene, now_s=1002.0 + START_S + 1)) == Step(Do.UNFENCE)
+
+
+def test_what_is_kept_for_others_stays_so_while_it_waits_for_anothers_fence() -> None:
+    waits = Sight(WAITING, run=1, priority=RETURNS, carries=NEW, queued_s=1001.0, begins_s=1002.0)
+    scene = Scene(1015.0, waits, aside_end_s=1018.0, behind_s=1015.0)
+    assert next_step(intended(), scene) == Step(Do.UNFENCE, opens=True)
+    assert next_step(intended(), replace(scene, aside_end_s=1030.0)) == Step(Do.WAIT)
+    victim = replace(waits, priority=PINNED, carries=OLD)
+    guest = Sight(WAITING, priority=PINNED + 1)
+    room = replace(scene, job=victim, guest=guest, room_s=1015.0)
+    assert next_step(intended(guest="8"), room) == Step(Do.UNFENCE, opens=True)
 
 
 def test_what_is_kept_for_others_is_open_to_them_as_soon_as_its_guest_has_started() -> None:
     victim = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)
     guest = Sight(WAITING, priority=PINNED + 1)
-    scene, over = Scene(1003.0, victim, guest, aside=True, room_s=1003.0), intended(guest="8")
-    assert next_step(over, scene) == Step(Do.WAIT)
+    scene, over = Scene(1003.0, victim, guest, aside_end_s=1018.0), intended(guest="8")
+    assert next_step(over, replace(scene, room_s=1003.0)) == Step(Do.WAIT)
     started = replace(scene, guest=replace(guest, state=RUNNING))
-    assert next_step(over, started) == Step(Do.UNFENCE)
-    assert next_step(over, replace(started, aside=False)).do is Do.RELEASE_GUEST
+    assert next_step(over, started).do is Do.RELEASE_GUEST
+    released = replace(scene, guest=replace(guest, state=RUNNING, priority=5))
+    assert next_step(over, released) == Step(Do.UNFENCE)
+
+
+def test_a_guest_that_has_not_started_is_no_more_before_all_when_what_is_kept_is_opened() -> None:
+    """The fence's end lets the scheduler pass: it would start there."""
+    victim = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)
+    guest = Sight(WAITING, priority=PINNED + 1)
+    scene = Scene(1003.0 + START_S, victim, guest, aside_end_s=1018.0, room_s=1002.0)
+    assert next_step(intended(guest="8"), scene).do is Do.RELEASE_GUEST
+    released = replace(scene, guest=replace(guest, priority=5))
+    assert next_step(intended(guest="8"), released) == Step(Do.UNFENCE)
 
 
 def test_a_guest_that_slurm_cannot_start_leaves_the_room_to_the_victim() -> None:

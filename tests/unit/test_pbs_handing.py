@@ -116,6 +116,18 @@ def test_one_that_has_saved_is_fenced_given_time_to_end_and_then_requeued(site: 
     assert under_way.pbs.fences() == {"30": NOW_S + FENCE_S}
 
 
+def test_a_later_run_than_the_one_that_saved_is_not_ended(site: Recorded) -> None:
+    """It has gone back by itself while pliantd stood still between its look and its step."""
+    under_way = Clocked(site)
+    under_way.step()
+    seen = next_step(under_way.over, under_way.pbs.scene(under_way.over, under_way.job))
+    site.job("30").update(run_count=3, stime="Mon Nov 23 06:26:34 2026")
+    under_way.now_s = NOW_S + 590
+    with pytest.raises(TooLate, match="does not run any more"):
+        under_way.pbs.step(seen, under_way.over, under_way.job)
+    assert (seen.do, site.said) == (Do.REQUEUE, [])
+
+
 @pytest.mark.parametrize("state", ["S", "U"])
 def test_one_that_is_suspended_keeps_its_place_until_it_goes_on(site: Recorded, state: str) -> None:
     under_way = Clocked(site)

@@ -129,17 +129,22 @@ def test_beside_a_fence_a_guest_has_its_room_but_for_what_that_is_for(
 THREE = Shape(1, 3)
 
 
+@pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize(("shape", "stays"), [(TWO, False), (THREE, True)])
 def test_beside_one_that_is_ending_a_guest_has_its_room_but_for_what_that_goes_on_with(
-    bench: Bench, shape: Shape, *, stays: bool
+    bench: Bench, shape: Shape, *, stays: bool, waits: bool
 ) -> None:
-    """On Slurm nothing starts there meanwhile, and nothing counts as free."""
+    """On Slurm nothing starts there meanwhile, and nothing counts as free.
+
+    Also where that waits by then, without a fence, for the end of another.
+    """
     other, guest = replace(VICTIM, id="9"), replace(GUEST, shape=THREE, shapes=(THREE,))
     bench.listens(VICTIM)
     bench.listens(other)
     asks(bench, decides(bench, 1, VICTIM, other, guest, gpus=5), "7")
     bench.elastic.overs.begin(other, Wanted(shape, ("n1",)), bench.now_s + 60, "it is fair")
     ends = replace(other, state=JobState.ENDING, restarts=1)
+    ends = replace(ends, state=JobState.WAITING, nodes=()) if waits else ends
     gone = node("n1", gpus=5, free=3, free_cpus=8)
     decides(bench, 0, VICTIM, ends, guest, gpus=5, ends_as=gone)
     assert bench.stays() is stays

@@ -195,6 +195,16 @@ def test_each_step_is_one_command(do: Do, words: str) -> None:
     assert hands.clients.told == [tuple(words.split())]
 
 
+def test_a_later_run_than_the_one_that_saved_is_not_ended() -> None:
+    """Its wrapper has requeued the job while pliantd stood still between its look and its step."""
+    hands = handing(waits(7, run=3, **RAN))
+    with pytest.raises(TooLate, match="does not run any more"):
+        hands.step(Step(Do.REQUEUE), replace(OVER, run=2), JOB)
+    assert hands.clients.told == []
+    hands.step(Step(Do.REQUEUE), replace(OVER, run=3), JOB)
+    assert hands.clients.told == [("requeue", "7")]
+
+
 AWAY = ("update", "ReservationName=pliant_7", "Nodes=n4,n5", "EndTime=1970-01-01T00:17:35")
 
 
@@ -213,7 +223,7 @@ def test_a_fence_that_is_around_other_nodes_alone_is_aside(
     hands = handing(waits(**RAN), fences=("pliant_7",))
     hands.fake.told(("update", "ReservationName=pliant_7", f"Nodes={nodes}"))
     seen = hands.scene(OVER, JOB)
-    assert (seen.fence_end_s > 0, seen.aside, seen.behind_s) == (fenced, aside, 0.0)
+    assert (seen.fence_end_s > 0, seen.aside_end_s > 0, seen.behind_s) == (fenced, aside, 0.0)
 
 
 def test_a_fence_that_is_aside_makes_way_for_the_next() -> None:
@@ -221,7 +231,7 @@ def test_a_fence_that_is_aside_makes_way_for_the_next() -> None:
     hands.fake.told(("update", *AWAY[1:]))
     hands.step(Step(Do.FENCE), OVER, JOB)
     assert [words[0] for words in hands.clients.told] == ["delete", "create"]
-    assert not hands.scene(OVER, JOB).aside
+    assert not hands.scene(OVER, JOB).aside_end_s
 
 
 @pytest.mark.parametrize(
@@ -251,14 +261,14 @@ def test_a_pin_that_is_no_more_is_not_lowered() -> None:
     assert hands.clients.told == []
 
 
-ENDS = "1970-01-01T00:47:20"
+ENDS = ("update", "jobid=7", "EndTime=1970-01-01T00:47:20")
 
 
 @pytest.mark.parametrize(
     ("record", "end_s", "told"),
     [
-        (waits(**RAN), 2840.0, [("update", "jobid=7", f"EndTime={ENDS}")]),
-        (waits(**RAN), 2840.9, [("update", "jobid=7", f"EndTime={ENDS}")]),
+        (waits(**RAN), 2840.0, [ENDS]),
+        (waits(**RAN), 2840.9, [ENDS]),
         (waits(**RAN), 2835.9, []),  # it is that
         (waits(**RAN), 2830.0, []),
         (waits(**RAN), 2835.0 + 60, []),  # somebody lowered its limit
@@ -275,7 +285,14 @@ def test_a_job_that_runs_again_ends_when_it_would_have_to_the_second(
     """By its limit of half an hour it would at 2835."""
     hands = handing(record)
     hands.step(Step(Do.RELEASE), replace(OVER, end_s=end_s), JOB)
-    assert hands.clients.told == [("release", "7"), *told]
+    assert hands.clients.told == [*told, ("release", "7")]
+
+
+def test_a_job_whose_end_cannot_be_set_is_released_all_the_same() -> None:
+    hands = handing(waits(**RAN))
+    hands.clients.refuses = {"EndTime=": "Access/permission denied"}
+    hands.step(Step(Do.RELEASE), replace(OVER, end_s=2840.0), JOB)
+    assert hands.clients.told == [ENDS, ("release", "7")]
 
 
 @pytest.mark.parametrize("priority", ["multifactor", "basic"])

@@ -337,7 +337,37 @@ def test_what_was_odd_before_is_no_change(said: dict[str, str]) -> None:
 def test_a_begin_time_that_neither_slurm_nor_we_have_set_is_its_owners(
     begins_s: float, now_s: float, theirs: bool
 ) -> None:
-    assert begins_by_others(row(eligible=instant(begins_s)), 121.0, now_s) is theirs
+    assert begins_by_others(row(eligible=instant(begins_s)), OVER, 121.0, now_s) is theirs
+
+
+SEEN = replace(OVER, begin_s=QUEUED_S + 1.0)
+"""Its time to begin was set since it was requeued, and seen so."""
+
+
+@pytest.mark.parametrize(
+    ("over", "said", "later_s", "theirs"),
+    [
+        (SEEN, NEW, 121, True),
+        (SEEN, NEW, 5, True),
+        (SEEN, {}, 121, False),  # a slurmctld that was killed has forgotten it
+        (SEEN, {}, 5, True),
+        (replace(SEEN, begin_s=QUEUED_S + 5.0), NEW, 5, False),
+        (
+            replace(SEEN, shape=FOUR),
+            {"admin_comment": put_token("", replace(SPEC, set=FOUR))},
+            121,
+            False,
+        ),
+        (replace(SEEN, back_s=10_115.0), NEW, 121, False),  # what is half put back
+        (replace(SEEN, begin_s=QUEUED_S - 30.0), NEW, 121, False),  # it was requeued once more
+        (replace(SEEN, begin_s=QUEUED_S - 30.0), NEW, 5, False),
+    ],
+)
+def test_once_ours_was_seen_another_time_to_begin_is_its_owners(
+    over: HandOver, said: dict[str, str], later_s: int, *, theirs: bool
+) -> None:
+    begins = row(eligible=instant(QUEUED_S + later_s), **said)
+    assert begins_by_others(begins, over, 121.0, QUEUED_S + 1) is theirs
 
 
 @pytest.mark.parametrize(

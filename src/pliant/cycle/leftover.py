@@ -99,8 +99,8 @@ def kept_from(snapshot: Snapshot, plan: Plan, job: Job, running: str, shape: Sha
     others, ahead = plan, snapshot.waiting
     if job.id == running:
         job = replace(job, partitions=tuple(one.name for one in snapshot.partitions))
-    elif not any(one.id == job.id and one.priority > job.priority for one in ahead):
-        others = _before(snapshot, plan, job)  # else it is pinned by now, before all others
+    else:
+        others = _before(snapshot, plan, job)
         ahead = tuple(takewhile(lambda one: one.id != job.id, ahead))
     end_s, own = snapshot.now_s + limit_s(job), (job.id, running)
     kept = [

@@ -130,15 +130,17 @@ class _Active:
     spoke_s: float = float("-inf")  # when its `pliant run` last said anything
     withheld_s: float = 0.0  # since when its requeue is, 0 while it is not
     ran_s: float = 0.0  # when it was last seen to run or to end
+    told_s: float = 0.0  # when it was told to begin last
     waits_s: float = 0.0  # since when it is seen to wait, where the batch system does not say
     behind_s: float = 0.0  # when another's fence was last seen around its nodes
     room_s: float = 0.0  # when it was last seen to make room for its guest yet; 0.0: it was not
-    unpinned_s: float = 0.0  # when the pin of its guest was refused first; 0.0: it was not
+    unpinned_s: float = 0.0  # since when the pin of its guest is refused; 0.0: it is not
     no_guest: bool = False  # that is given up: it is as one that is held
     requeued: bool = False  # the batch system was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
     ready: bool = False  # the batch system is, for its program's end
     once_more: bool = False  # its requeue has been forgotten
+    aside: tuple[Wanted, frozenset[str]] | None = None  # what is kept for others, where it is that
 
 
 class HandOvers:
@@ -546,8 +548,9 @@ class HandOvers:
         over, job = active.over, active.job
         was_requeued = active.requeued
         try:
+            look_s = self._monotonic()
             scene = self._hands.scene(over, job)
-            scene = _as_queued(active, scene)
+            scene = _as_queued(active, scene, self._monotonic() - look_s)
             active.behind_s = scene.behind_s or active.behind_s
             scene = _with_room(active, replace(scene, behind_s=active.behind_s))
             over = self._as_it_ends(active, over, scene.job)
@@ -608,6 +611,9 @@ class HandOvers:
         again = active.did is not None and active.did.do is step.do is Do.RESHAPE
         if again:  # it was taken, and is to be done once more
             self._note_refusal(active, UNMADE, now_s, for_good=False)
+        if step.begin_s:
+            with self._lock:
+                active.told_s, active.over = step.begin_s, replace(active.over, begin_s=0.0)
         over = active.over
         if step.do is Do.RESHAPE:
             with self._lock:
@@ -626,18 +632,30 @@ class HandOvers:
         with self._lock:
             stuck = _is_stuck(active.over, step, now_s)
             active.over = replace(active.over, hindered_s=0.0, stuck=stuck)
+        if step.do is Do.PIN_GUEST:
+            active.unpinned_s = 0.0
         if step != active.did:  # said once, however often it is to be done
             log.info("job %s: %s", active.over.job, step.do, extra=about_job(active.job))
 
     def _aside(self, active: _Active, scene: Scene) -> frozenset[str]:
-        """The nodes that are kept for others, where one could start that is to start now."""
+        """The nodes that are kept for others, where one could start that is to start now.
+
+        Asked once: what others are planned for once its own fence is there, or it is pinned, is
+        because of that. Of one that turns back what it has is its own.
+        """
         over = active.over
-        guest = over.guest if scene.guest.is_waiting else ""
-        to = Wanted(over.goal, _places(active), guest, over.end_s, over.asks if guest else None)
+        guest, nodes = over.guest if scene.guest.is_waiting else "", _places(active)
+        asks = over.asks if guest else None
+        to = Wanted(over.goal, () if over.back_s else nodes, guest, over.end_s, asks)
+        if active.aside is None or active.aside[0] != to:
+            active.aside = to, self._asked_kept(active.job, to)
+        return active.aside[1]
+
+    def _asked_kept(self, job: Job, to: Wanted) -> frozenset[str]:
         try:
-            return self._kept(active.job, to)
+            return self._kept(job, to)
         except Exception:  # it starts all the same: its GPUs stand idle
-            log.exception("job %s: a mistake of Pliant's own: nothing is kept from it", over.job)
+            log.exception("job %s: a mistake of Pliant's own: nothing is kept from it", job.id)
             return frozenset()
 
     def _note_refused(self, active: _Active, step: Step, error: Refused, scene: Scene) -> None:
@@ -717,8 +735,8 @@ class HandOvers:
     def _stands(self, active: _Active, over: HandOver, step: Step, job: Sight) -> bool:
         """Whether a step is still right; it is not where its program has spoken meanwhile.
 
-        Note then that a job asks for what it is to become, as what it asks later is its owner's,
-        and that somebody else has changed it.
+        Note then that a job asks for what it is to become, and begins as it was told, as what it
+        says later is its owner's, and that somebody else has changed it.
         """
         if active.over is not over:
             return False
@@ -726,6 +744,8 @@ class HandOvers:
             self._note_made(active, made=True)
         if job.changed and job.state is JobState.WAITING:
             active.over = replace(active.over, changed=True)
+        elif job.state is JobState.WAITING and job.begins_s == active.told_s > 0:
+            active.over = replace(active.over, begin_s=job.begins_s)
         if step.do is Do.REQUEUE:
             active.requeued = True
             if job.state is JobState.RUNNING:  # what had been made of it is forgotten
@@ -755,16 +775,16 @@ def _has_another_limit(job: Job, limit_s: float) -> bool:
     return known_s not in (0, limit_s)
 
 
-def _as_queued(active: _Active, scene: Scene) -> Scene:
+def _as_queued(active: _Active, scene: Scene, took_s: float) -> Scene:
     """Return what is seen, with since when it waits: not since before it was last seen to run.
 
     Slurm notes no new SubmitTime where a run's node goes down while it ends. Such a job waits since
-    it is first seen to.
+    it is first seen to: at the latest when that look was over, which ``took_s``.
     """
     if scene.job.state is not JobState.WAITING:
         active.ran_s, active.waits_s = scene.now_s, 0.0
     elif scene.job.queued_s < int(max(active.ran_s, active.over.saved_s)):
-        active.waits_s = active.waits_s or scene.now_s
+        active.waits_s = active.waits_s or scene.now_s + took_s
         return replace(scene, job=replace(scene.job, queued_s=float(int(active.waits_s))))
     return scene
 

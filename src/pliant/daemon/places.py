@@ -17,6 +17,7 @@ from pliant.cycle import (
 from pliant.daemon.foreseen import foreseen
 from pliant.daemon.guests import apart, first_task
 from pliant.daemon.handing import Wanted
+from pliant.handover import OURS
 from pliant.model import Caps, Job, Shape, Snapshot
 from pliant.placement import Tiers, is_open
 from pliant.plan import Plan
@@ -90,6 +91,7 @@ class Places:
         seen, plan = self._beside(job)
         seen = apart(_open(seen), (wanted.guest,))
         guest = _guest(seen, wanted)
+        seen = _in_its_turn(seen, guest) if guest else seen
         one = guest or self._limited(job, wanted)
         shape = (guest.next_shape or guest.shape) if guest else wanted.shape
         places = own + tuple(n for id_, on in self._fenced().items() if id_ != job.id for n in on)
@@ -185,6 +187,16 @@ def _open(snapshot: Snapshot) -> Snapshot:
     """What was seen without any fence."""
     others = [one for one in snapshot.reservations if not one.name.startswith(FENCE)]
     return replace(snapshot, reservations=tuple(others))
+
+
+def _in_its_turn(snapshot: Snapshot, guest: Job) -> Snapshot:
+    """What was seen with a guest that is pinned by now behind those that were before it."""
+    if not any(one.id == guest.id and one.priority in OURS for one in snapshot.waiting):
+        return snapshot
+    others = [one for one in snapshot.waiting if one.id != guest.id]
+    before = [at for at, one in enumerate(others) if one.priority > guest.priority]
+    others.insert(max(before, default=-1) + 1, guest)
+    return replace(snapshot, waiting=tuple(others))
 
 
 def _guest(snapshot: Snapshot, wanted: Wanted) -> Job | None:

@@ -199,11 +199,14 @@ class Handing:
                 self._fences.let_in(over.job, over.guest)
 
     def _rerun(self, step: Step, over: HandOver) -> None:
-        """Requeue a job from outside; one that has been deleted would come back."""
+        """Requeue a job from outside; one that has been deleted would come back.
+
+        Not a later run: pliantd may have stood still since its look.
+        """
         row = self._row(over)
         if row is None or row.is_deleted:
             raise Refused(f"job {over.job}: it has been deleted")
-        if row.is_suspended:
+        if row.is_suspended or is_later_run(row, over):
             raise TooLate(f"job {over.job}: it does not run any more")
         try:
             self._tell(step, over, ("qrerun", over.job))

@@ -147,8 +147,8 @@ class Handing:
         rows = self._queries.again(ids)
         fences = self._standing()
         own = next((one for one in fences if one.name == _name(over.job)), None)
-        aside = own is not None and _is_aside(own, job)
-        fence_end_s = own.end_s if own is not None and not aside else 0.0
+        end_s = own.end_s if own is not None else 0.0
+        aside_end_s = end_s if own is not None and _is_aside(own, job) else 0.0
         row = rows.get(over.job)
         sight = self._sight(row)
         if row is not None:
@@ -162,8 +162,9 @@ class Handing:
         now_s, least_s = since_s - ahead_s, self._fence_s() - LATE_S
         others = {node for one in fences if one.name != _name(over.job) for node in one.nodes}
         behind_s = 0.0 if others.isdisjoint(_places(job)) else now_s
+        fence_end_s = end_s - aside_end_s
         seen = Scene(now_s, sight, guest, fence_end_s, max(0.0, ahead_s), least_s, behind_s)
-        return replace(seen, aside=aside)
+        return replace(seen, aside_end_s=aside_end_s)
 
     def _ask_fresh_s(self, _job: str, nodes: Sequence[str], queued_s: float) -> float:
         """When the youngest slurmd of a job's nodes started, by that node's clock.
@@ -301,7 +302,8 @@ class Handing:
         now_s = self._clock() - min(0.0, self._clocks.ahead_s())
         delay_s = self._queries.site().requeue_delay_s
         (row,) = with_excluded([row], self._queries.excluded([row.array_id]))
-        return stands(row, job, over, cluster) and not begins_by_others(row, delay_s, now_s)
+        is_other = begins_by_others(row, over, delay_s, now_s)
+        return stands(row, job, over, cluster) and not is_other
 
     def release(self, rows: Iterable[JobRow], cluster: Cluster) -> dict[str, str]:
         """Take back what jobs have of hand-overs; return each with Slurm's words, "" for done.
@@ -358,6 +360,15 @@ class Handing:
         if answer.status:
             raise _error(answer)(f"job {over.job}: {step.do}: {answer.words}")
 
+    def _try(self, step: Step, over: HandOver, words: Sequence[str]) -> bool:
+        """The same; return whether that was not refused: what is, is said and left."""
+        try:
+            self._tell(step, over, words)
+        except Refused as error:
+            log.warning("%s", error)
+            return False
+        return True
+
     def _words(self, step: Step, over: HandOver, job: Job, cluster: Cluster) -> Sequence[str]:
         fence = f"ReservationName={_name(over.job)}"
         if step.do is Do.RESHAPE:
@@ -387,6 +398,8 @@ class Handing:
         if step.do is Do.RELEASE_GUEST and whole(row.priority) not in OURS:
             raise TooLate(f"job {row.key}: it is not pinned any more")
         name = job_words(row)
+        if step.do is Do.RELEASE and _ends_early(row, over.end_s):  # first: that is tried once
+            self._try(step, over, ("update", f"jobid={name}", f"EndTime={_text(over.end_s)}"))
         before = own_priority(row) or (job.priority if step.do is Do.RELEASE else 0)
         lent = giving_back(released(row), 0)
         if self._queries.site().basic_priority and before and before not in OURS:
@@ -395,18 +408,17 @@ class Handing:
             self._tell(step, over, ("release", name))
             if lent:
                 self._tell(step, over, ("update", f"jobid={name}", *lent))
-        if step.do is Do.RELEASE and _ends_early(row, over.end_s):
-            self._tell(step, over, ("update", f"jobid={name}", f"EndTime={_text(over.end_s)}"))
 
     def _check_not_ended(self, over: HandOver) -> None:
-        """Raise TooLate where the run has been ended or stopped since the last look.
+        """Raise TooLate where the run has been ended or stopped since the last look, or is another.
 
         By its owner, say: Slurm requeues a job that ends by a cancel, and lets it come back; one
-        that is suspended it would hold.
+        that is suspended it would hold. And pliantd may have stood still since, and the job have
+        gone back by itself: nothing of what its next run did is saved.
         """
         row = self._queries.again([over.job]).get(over.job)
         runs = _state(row) is JobState.RUNNING if row else self._was_killed(over)
-        if not runs or (row and row.state in _STOPPED):
+        if not runs or (row and (row.state in _STOPPED or count(row.restarts) > over.run)):
             raise TooLate(f"job {over.job}: it does not run any more")
 
     def _forget_fence(self, step: Step, over: HandOver, job: Job) -> None:
@@ -420,12 +432,7 @@ class Handing:
     def _fence_around(self, step: Step, over: HandOver, nodes: Iterable[str], *more: str) -> bool:
         """Put its fence around other nodes; return whether that was not refused."""
         words = (f"ReservationName={_name(over.job)}", f"Nodes={','.join(dict.fromkeys(nodes))}")
-        try:
-            self._tell(step, over, ("update", *words, *more))
-        except Refused as error:
-            log.warning("%s", error)
-            return False
-        return True
+        return self._try(step, over, ("update", *words, *more))
 
     def _unpin_changed(self, over: HandOver, job: Job, cluster: Cluster) -> None:
         """Take the pins from whom was changed since the last look, before the fence falls.
@@ -444,10 +451,7 @@ class Handing:
             changed.append(guest)
         for one in changed:
             if whole(one.priority) in OURS:
-                try:
-                    self._tell(Step(Do.RELEASE), over, ("release", job_words(one)))
-                except Refused as error:
-                    log.warning("%s", error)
+                self._try(Step(Do.RELEASE), over, ("release", job_words(one)))
 
     def _who(self, step: Step, over: HandOver) -> JobRow:
         """Whom a step is for, the job or its guest.
@@ -543,11 +547,8 @@ class Handing:
         if least:
             limit = (*least, *limit, f"AdminComment={row.admin_comment}")
         for words in (limit, self._as_before(row, over, job, cluster)):
-            try:
-                if words:
-                    self._tell(step, over, (*update, *words))
-            except Refused as error:
-                log.warning("%s", error)
+            if words:
+                self._try(step, over, (*update, *words))
         if self._waiting(over, job, cluster).reason == HELD_FOR_SHAPE:  # not by its owner since
             self._tell(step, over, ("release", over.job))
         self._tell(step, over, (*update, f"StartTime={_text(step.begin_s)}"))

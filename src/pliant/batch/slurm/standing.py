@@ -53,17 +53,26 @@ def stands(row: JobRow, job: Job, over: HandOver, cluster: Cluster) -> bool:
         return False
 
 
-def begins_by_others(row: JobRow, delay_s: float, now_s: float) -> bool:
+def begins_by_others(row: JobRow, over: HandOver, delay_s: float, now_s: float) -> bool:
     """Whether somebody else lets a job begin later: neither Slurm's requeue nor our reshape does.
 
     ``delay_s``: how much later it may begin than it was requeued; ``now_s``: by whichever clock is
-    ahead, ours or slurmctld's, which takes what is past for its now.
+    ahead, ours or slurmctld's, which takes what is past for its now. Once ours was seen since it
+    was requeued, Slurm's is past, but where a slurmctld that was killed has forgotten ours: then
+    its shape is forgotten, too, unless that is as it was.
     """
-    begins_s = instant_s(row.eligible)
-    later_s = begins_s - instant_s(row.submit)
-    by_slurm = abs(later_s - delay_s) <= ROUNDED_S
-    is_over = begins_s <= now_s + ROUNDED_S
-    return not (by_slurm or is_over or later_s in (SOON_S, FRESH_S))
+    begins_s, submit_s = instant_s(row.eligible), instant_s(row.submit)
+    later_s, seen = begins_s - submit_s, over.begin_s > submit_s
+    kept = seen and over.shape != over.before and _is_made(row, over)
+    by_slurm = abs(later_s - delay_s) <= ROUNDED_S and not kept
+    by_us = begins_s == over.begin_s if seen else later_s in (SOON_S, FRESH_S)
+    return not (by_slurm or by_us or begins_s <= now_s + ROUNDED_S)
+
+
+def _is_made(row: JobRow, over: HandOver) -> bool:
+    """Whether its token says that it was given the shape that it is to have."""
+    noted = spec_of(row.admin_comment)
+    return not over.back_s and noted is not None and noted.set == over.shape
 
 
 def left_min(over: HandOver, begin_s: float) -> int:
@@ -108,7 +117,7 @@ def _asks_otherwise(
     says_shape = noted.own is not None
     if says_shape and not (said.frozen.startswith(CHANGED) or found.odd):
         return False  # its token accounts for it
-    made = over.made and not over.back_s and noted.set == over.shape
+    made = over.made and _is_made(row, over)
     shapes = (over.shape,) if made else (job.shape, over.shape)
     try:
         forms = [wanted(job, shape, job.flag, cluster) for shape in shapes]
