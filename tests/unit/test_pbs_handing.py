@@ -128,6 +128,14 @@ def test_a_later_run_than_the_one_that_saved_is_not_ended(site: Recorded) -> Non
     assert (seen.do, site.said) == (Do.REQUEUE, [])
 
 
+def test_a_fence_that_was_put_up_by_a_clock_that_was_set_back_is_that_of_its_hand_over(
+    site: Recorded,
+) -> None:
+    under_way = Clocked(site)
+    assert under_way.step(-3600).do is Do.FENCE
+    assert under_way.step(-3599).do is Do.REQUEUE
+
+
 @pytest.mark.parametrize("state", ["S", "U"])
 def test_one_that_is_suspended_keeps_its_place_until_it_goes_on(site: Recorded, state: str) -> None:
     under_way = Clocked(site)
@@ -642,6 +650,16 @@ def test_a_request_that_pbs_refuses_is_put_back_and_begins_by_a_call_of_its_own(
     assert left == ("qalter", "-l", "walltime=389", "30")  # it is waited for no longer than before
     assert any("ngpus=1" in word for word in first)
     assert second[1:4] == ("-W", "run_count=0", "-a")
+
+
+def test_one_that_turns_back_is_let_in_with_its_request_put_back(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    refused = replace(under_way.over, before=Shape(1, 1), refused="no", for_good=True)
+    under_way.over = replace(refused, back_s=NOW_S + 10)
+    assert (fences(site)[0].lets, under_way.step(10).do) == ((), Do.PUT_BACK)
+    assert fences(site)[0].lets == ("30",)
 
 
 # What somebody else has changed meanwhile

@@ -81,7 +81,7 @@ class Handing:
         if kept and kept.opened and kept.fence.stands(now_s) and _has_come(over, rows, kept):
             self._fences.end(over.job)
             kept = self._kept(over)
-        elif kept and sight.changed and sight.state is JobState.WAITING:
+        elif sight.changed and sight.state is JobState.WAITING:
             self._fences.let_in(over.job)  # nobody: it would be past the fences of others, too
         self.tend()
         holds = row is not None and row.is_held_by_us
@@ -378,9 +378,8 @@ def _guest(
     row = _guest_row(over, rows)
     if row is None:
         return Sight(None)
-    lets = _lets_guest(kept, over)
-    stands = lets and kept is not None and kept.fence.stands(now_s)
-    was_in_vain = lets and kept is not None and kept.opened and not stands
+    stands = _lets_guest(kept, over) and kept.fence.stands(now_s)
+    was_in_vain = _lets_guest(kept, over) and kept.opened and not stands
     return Sight(
         _state(row, now_s),
         priority=GUEST if stands else 1,
