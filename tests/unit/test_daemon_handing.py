@@ -1334,7 +1334,7 @@ def test_one_whose_node_fails_within_a_look_does_not_begin_in_the_second_of_its_
         fake.loses_its_node(bench.hands.job)
         return again(ids)
 
-    bench.hands._queries.again = slow  # type: ignore[method-assign]  # as slurmctld may be
+    bench.hands._queries.again = slow  # type: ignore[assignment, method-assign]  # as slurmctld may be
     looked_s = fake.now_s
     bench.overs.turn()
     ended_s = fake.now_s
