@@ -22,6 +22,10 @@ FROM_SOURCE = (
 HASTY = (
     "import pliant.node.core as core; core.SILENT_S = 3.0; from pliant.entry import main; main()"
 )
+BRIEF = (
+    "import pliant.node.core as core; core.TRY_S, core.TRIES_S = 0.2, 2.0; "
+    "from pliant.entry import main; main()"
+)
 IMPATIENT = (
     "import pliant.node.named as named; named.WAIT_S = 0.3; from pliant.entry import main; main()"
 )

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.node import words as w
-from pliant.node.core import CHECK_S, FOLLOW_S, GATHER_S, SEVERAL, SILENT_S, step
+from pliant.node.core import (
+    CHECK_S,
+    FOLLOW_S,
+    GATHER_S,
+    SEVERAL,
+    SILENT_S,
+    TRIES_S,
+    TRY_S,
+    step,
+)
 from pliant.node.words import Stage, State, Wish
 from pliant.wire.runs import TAKE_OVER_S
 
@@ -253,6 +262,75 @@ def test_where_the_requeue_is_refused_the_program_goes_on_here() -> None:
     assert state.stage is Stage.RUNNING
     assert [type(effect) for effect in done] == [w.Say, w.Tell, w.Start, w.ReportFailed]
     assert play(state, w.Ended(101.0, 85, True))[1] == [w.ReportEnd(85, False), w.Exit(85)]
+
+
+def stays(state: State | None = None) -> State:
+    """Return one whose program is to go on in place after its checkpoint, at 10."""
+    return play(saved(state, WISH), w.Gathered(10.0), w.Requeued(10.0, "it stays"))[0]
+
+
+GONE = "No such file or directory"
+
+
+def tried(state: State, *, until_s: float = 10.0 + TRIES_S) -> tuple[State, list[w.Effect]]:
+    """Play all tries to start it, each in vain; return the effects of the last one."""
+    state, done = play(state, w.NotStarted(10.0, GONE, 127))
+    at_s = 10.0
+    while at_s < until_s:
+        at_s += TRY_S
+        state, starts = play(state, w.Ticked(at_s - 0.1), w.Ticked(at_s), w.Ticked(at_s))
+        assert starts == [w.Start()]
+        state, done = play(state, w.NotStarted(at_s, GONE, 127))
+    return state, done
+
+
+def test_a_program_that_could_not_be_started_again_is_tried_for_a_while() -> None:
+    starting, done = play(stays(), w.NotStarted(10.0, GONE, 127))
+    words = f"the program could not be started again ({GONE}): it is tried for 60 s"
+    assert (starting.stage, done) == (Stage.STARTING, [w.Say(words)])
+    trying, done = tried(stays(), until_s=30.0)
+    assert (trying.stage, done) == (Stage.STARTING, [])
+    running, done = play(trying, w.Ticked(35.0), w.Started(35.0))
+    assert running.stage is Stage.RUNNING
+    assert done == [w.Start(), w.Say("the program was started again")]
+    again = replace(WISH, id="w2")
+    assert play(running, w.Ticked(99.0), w.Wished(99.0, again))[1] == [w.Ask(again)]
+
+
+def test_a_job_whose_program_cannot_be_started_again_goes_back_to_the_queue() -> None:
+    words = f"the program cannot be started again ({GONE}): the job goes back to the queue"
+    requeuing, done = tried(stays())
+    assert (requeuing.stage, done) == (Stage.REQUEUING, [w.Say(words), w.Requeue()])
+    leaving, _ = play(requeuing, w.Requeued(71.0))
+    assert play(leaving, w.Ticked(71.0 + TAKE_OVER_S))[1] == [w.Exit(85)]
+    on_pbs, done = tried(stays(State(returns=True)))
+    assert (on_pbs.stage, done) == (Stage.OVER, [w.Say(words), w.Exit(85)])
+
+
+def test_where_that_is_refused_it_ends_as_one_whose_first_start_fails() -> None:
+    over, done = play(tried(stays())[0], w.Requeued(71.0, "disabled"))
+    words = "the job could not be requeued (disabled); its checkpoint stays"
+    assert over.stage is Stage.OVER
+    assert done == [w.Say(words), w.ReportEnd(127, False), w.Exit(127)]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_nobody_else_of_the_job_is_ended_for_a_program_that_cannot_be_started_again(
+    beside: bool,
+) -> None:
+    state = stays(State(ranks=1 if beside else 2))
+    over, done = tried(play(state, w.Beside(10.0, beside))[0])
+    assert over.stage is Stage.OVER
+    gathers = [] if beside else [w.Gather(127)]
+    says = w.Say(f"the program cannot be started again ({GONE})")
+    assert done == [says, *gathers, w.ReportEnd(127, False), w.Exit(127)]
+
+
+def test_who_ends_a_job_whose_program_is_to_be_started_again_ends_it() -> None:
+    starting, _ = play(stays(), w.NotStarted(10.0, GONE, 127))
+    assert play(starting, w.Signalled(11.0, TERM, False))[1] == [w.Exit(85)]
+    orphaned = play(starting, w.Orphaned(11.0))[1]
+    assert orphaned[-1] == w.Exit(85)
 
 
 @pytest.mark.parametrize(("code", "shell"), [(0, 0), (1, 1), (-9, 137), (85, 85)])
@@ -499,6 +577,8 @@ EVENTS = st.one_of(
     st.booleans().map(lambda others: w.Beside(0.0, others)),
     st.sampled_from(["", "refused"]).map(lambda t: w.Requeued(0.0, t)),
     st.booleans().map(lambda again: w.Decided(0.0, again)),
+    st.just(w.Started(0.0)),
+    st.just(w.NotStarted(0.0, "it is gone", 127)),
 )
 STATES = st.builds(
     State, leads=st.booleans(), ranks=st.integers(1, 3), signal=st.sampled_from([0, USR1])
@@ -517,15 +597,21 @@ def stamped(history: list[tuple[float, w.Event]]) -> list[w.Event]:
 def rehearsed(
     state: State, history: list[tuple[float, w.Event]]
 ) -> list[tuple[State, w.Event, tuple[w.Effect, ...]]]:
-    """Play a history in which a program ends only while it runs; return each step."""
-    running, steps = True, []
+    """Play a history in which a program ends only while it runs; return each step.
+
+    Whether it was started again is said at once.
+    """
+    running, steps, starts = True, [], False
     for event in stamped(history):
         if isinstance(event, w.Ended) and not running:
             continue
-        running = running and not isinstance(event, w.Ended)
+        if isinstance(event, w.Started | w.NotStarted) and not starts:
+            continue
+        running = running and not isinstance(event, w.Ended | w.NotStarted)
         before = state
         state, effects = step(state, event)
-        running = running or w.Start() in effects
+        starts = w.Start() in effects
+        running = running or starts
         steps.append((before, event, effects))
     return steps
 
@@ -589,7 +675,8 @@ def test_once_its_program_has_ended_a_wrapper_ends_whoever_is_silent(
     running = [True]
     for before, event, effects in steps:
         state, _ = step(before, event)
-        running.append((running[-1] and not isinstance(event, w.Ended)) or w.Start() in effects)
+        ended = isinstance(event, w.Ended | w.NotStarted)
+        running.append((running[-1] and not ended) or w.Start() in effects)
     if running[-1]:
         return
     for now in range(2000, 4000, 100):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -12,12 +13,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 import pliant
 from fake_door import wait_until
 from pliant.wire.runs import RunAnswer
 from wrapped_job import (
+    BRIEF,
     FROM_SOURCE,
     HASTY,
     HEAD,
@@ -787,6 +790,72 @@ def test_a_program_that_pliantd_leaves_where_it_is_goes_on_there(job: Job, told:
     )
     assert (code, out, err) == (0, "again\n", f"pliant run: {words}: the program goes on here\n")
     assert not job.requeues.exists()
+
+
+# A program that is to go on where it is, and cannot be started
+
+
+def cannot_start_again(job: Job) -> tuple[subprocess.Popen[str], str]:
+    """Return a wrapper whose program is to go on in place and is gone, and what it says of that."""
+    job.pliant = [sys.executable, "-c", BRIEF]
+    job.door.answers["run-saved"] = RunAnswer(stays=True)
+    program = job.folder / "train"
+    again = "n = pathlib.Path('again')\nif n.exists(): print('again'); sys.exit(0)\nn.touch()\n"
+    saves = LOOP.format(until=REQUESTED) + "os.rename('train', 'away'); sys.exit(85)"
+    program.write_text(f"#!{sys.executable}\n{HEAD}{again}{saves}")
+    program.chmod(0o755)
+    process = job.start_argv(["--", str(program)], {})
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    job.door.wait_for("run-saved")
+    assert process.stderr is not None
+    assert "the program goes on here" in process.stderr.readline()
+    return process, process.stderr.readline()
+
+
+def test_a_program_that_is_back_soon_goes_on_where_it_is(job: Job) -> None:
+    process, says = cannot_start_again(job)
+    words = "the program could not be started again (No such file or directory)"
+    assert says == f"pliant run: {words}: it is tried for 2 s\n"
+    job.door.want("")
+    (job.folder / "away").rename(job.folder / "train")
+    assert ended(process) == (0, "again\n", "pliant run: the program was started again\n")
+    assert not job.requeues.exists()
+
+
+def test_a_job_whose_program_cannot_be_started_again_is_requeued(job: Job) -> None:
+    process, _ = cannot_start_again(job)
+    assert job.wait_for_file("requeues") == "requeue 4711\n"
+    process.terminate()
+    words = "the program cannot be started again (No such file or directory)"
+    assert ended(process) == (85, "", f"pliant run: {words}: the job goes back to the queue\n")
+
+
+def test_where_that_is_refused_it_ends_as_a_program_that_is_not_there(job: Job) -> None:
+    job.scontrol("echo 'scontrol: error: Requested operation is presently disabled' >&2; exit 1")
+    process, _ = cannot_start_again(job)
+    code, out, err = ended(process)
+    words = "the job could not be requeued (Requested operation is presently disabled)"
+    assert (code, out) == (127, "")
+    assert err.splitlines()[1:] == [f"pliant run: {words}; its checkpoint stays"]
+    assert job.door.of("run-end")[0]["code"] == "127"
+
+
+def test_where_nothing_can_be_opened_any_more_nobody_waits_for_ever(job: Job) -> None:
+    """Not even what a requeue takes."""
+    job.pliant = [sys.executable, "-c", BRIEF]
+    job.door.answers["run-saved"] = RunAnswer(stays=True)
+    process = job.start(LOOP.format(until=REQUESTED) + LOOP.format(until=GO) + "sys.exit(85)")
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    job.door.wait_for("run-watch", 2)
+    guardian = psutil.Process(process.pid)
+    (wrapper,) = (one for one in guardian.children() if one.cmdline() == guardian.cmdline())
+    resource.prlimit(wrapper.pid, resource.RLIMIT_NOFILE, (3, 3))
+    (job.folder / "go").touch()
+    code, out, err = ended(process)
+    assert (code, out) == (126, "")
+    assert "the program cannot be started again (Too many open files)" in err
 
 
 # Programs that requeue their own job

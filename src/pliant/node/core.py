@@ -20,10 +20,12 @@ What cannot happen in a stage changes nothing: answers come late and twice. A pr
 request and ended is never lost: pliantd requeues the job; where it is silent, we do; where that is
 refused (no scontrol here, a job that may not be requeued), the program is started again right here
 at its old shape. So it is where another wrapper of the job runs a program that a requeue would end,
-and where pliantd says that the job stays: it could not start again now. On PBS our own end requeues
-the job (``returns``): there is nobody to wait for, unless PBS would not learn of that end: then it
-is as on Slurm. Where a task fails when it
-is asked, the step has failed: all end with its exit code.
+and where pliantd says that the job stays: it could not start again now. Where that start fails it
+is tried for a minute (STARTING); then the job is requeued after all, for its checkpoint is there.
+That does not go round: a next run whose program cannot be started fails. On PBS our own end
+requeues the job (``returns``): there is nobody to wait for, unless PBS would not learn of that end:
+then it is as on Slurm. Where a task fails when it is asked, the step has failed: all end with its
+exit code.
 After a TERM nothing of it is done: somebody else ends the job, on purpose.
 """
 
@@ -51,6 +53,7 @@ from pliant.node.words import (
     Gathered,
     Learnt,
     Lost,
+    NotStarted,
     Orphaned,
     Parted,
     Pass,
@@ -65,6 +68,7 @@ from pliant.node.words import (
     Signalled,
     Stage,
     Start,
+    Started,
     State,
     Tell,
     Ticked,
@@ -82,6 +86,11 @@ CHECK_S = 15.0
 """How long a look at the checkpoint may take: a file system may not answer."""
 FOLLOW_S = SILENT_S + 3 * TAKE_OVER_S
 """How long a task waits for the first one's decision, at most."""
+TRY_S = 5.0
+"""How soon it is tried again to start a program in place."""
+TRIES_S = 60.0
+"""For how long: a file system that was away, or a node without a process to give, may be well again
+by then, and a requeue costs the job its place."""
 SEVERAL = (
     "another `pliant run` of this job speaks to pliantd: neither is asked for checkpoints; "
     "one for each job, or one srun of it"
@@ -345,6 +354,9 @@ def _requeue(state: State) -> Next:
 def _requeued(state: State, event: Requeued) -> Next:
     if not event.trouble:
         return replace(state, stage=Stage.LEAVING, until_s=event.at_s + TAKE_OVER_S), ()
+    if state.unstarted:
+        words = f"the job could not be requeued ({event.trouble}); its checkpoint stays"
+        return _ends_unstarted(state, event.at_s, state.unstarted, words)
     running, start = _again(state)
     words = f"the job could not be requeued ({event.trouble}): the program goes on here"
     report = ReportFailed(_wish(state), words)
@@ -353,6 +365,49 @@ def _requeued(state: State, event: Requeued) -> Next:
 
 def _again(state: State) -> Next:
     return replace(_calm(state), wish=None), (Start(),)
+
+
+# To go on in place, and it cannot be started
+
+
+def _not_started(state: State, event: NotStarted) -> Next:
+    first = state.stage is not Stage.STARTING
+    if not first and event.at_s >= state.most_s:
+        return _unstartable(state, event)
+    tries = replace(state, stage=Stage.STARTING, until_s=event.at_s + TRY_S)
+    if not first:
+        return tries, ()
+    words = f"the program could not be started again ({event.trouble})"
+    says = Say(f"{words}: it is tried for {TRIES_S:.0f} s")
+    return replace(tries, most_s=event.at_s + TRIES_S), (says,)
+
+
+def _ticked_starting(state: State, event: Ticked) -> Next:
+    if event.at_s < state.until_s:
+        return state, ()
+    return replace(state, until_s=float("inf")), (Start(),)
+
+
+def _started(state: State, _event: Started) -> Next:
+    return replace(_calm(state), most_s=float("inf")), (Say("the program was started again"),)
+
+
+def _unstartable(state: State, event: NotStarted) -> Next:
+    """Send the job back, unless that would end what another task or wrapper of it runs."""
+    words = f"the program cannot be started again ({event.trouble})"
+    if state.ranks > 1 or not (state.leads and state.alone):
+        return _ends_unstarted(state, event.at_s, event.code, words)
+    requeuing, effects = _requeue(replace(state, unstarted=event.code))
+    return requeuing, (Say(f"{words}: the job goes back to the queue"), *effects)
+
+
+def _ends_unstarted(state: State, at_s: float, code: int, words: str) -> Next:
+    """End as where the first start fails."""
+    over, effects = _ended(state, Ended(at_s, code, saved=False))
+    return over, (Say(words), *effects)
+
+
+# Whoever ends what waits
 
 
 def _signalled_waiting(state: State, event: Signalled) -> Next:
@@ -408,7 +463,7 @@ def _decided(state: State, event: Decided) -> Next:
 _RUNS = (Stage.RUNNING, Stage.ASKED)
 _WAITS = (
     *(Stage.GATHERING, Stage.CHECKING, Stage.HANDING),
-    *(Stage.REQUEUING, Stage.LEAVING, Stage.FOLLOWING),
+    *(Stage.REQUEUING, Stage.LEAVING, Stage.FOLLOWING, Stage.STARTING),
 )
 _Handler = Callable[[State, Any], Next]
 
@@ -437,5 +492,8 @@ _ON: Mapping[tuple[Stage, type], _Handler] = {
     (Stage.FOLLOWING, Wished): _wished_following,
     (Stage.FOLLOWING, Ticked): _ticked_following,
     (Stage.FOLLOWING, Decided): _decided,
+    **{(stage, NotStarted): _not_started for stage in (Stage.RUNNING, Stage.STARTING)},
+    (Stage.STARTING, Started): _started,
+    (Stage.STARTING, Ticked): _ticked_starting,
 }
 """What each event does in the stages in which it can happen."""

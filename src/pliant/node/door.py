@@ -6,6 +6,7 @@ One thread watches by long polls, and begins anew after a silence, with a pause 
 
 from __future__ import annotations
 
+import errno
 import itertools
 import random
 import threading
@@ -261,6 +262,10 @@ class Door:
 
 
 def _thread(work: Callable[[], object]) -> threading.Thread:
+    """Begin it. Raises OSError where no thread can be made (`ulimit -u`): for Python a mistake."""
     thread = threading.Thread(target=work, daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        raise BlockingIOError(errno.EAGAIN, "no thread can be made here") from None
     return thread

@@ -13,7 +13,7 @@ from pliant.node.bystander import as_started
 from pliant.node.files import Private, for_checkpoints
 from pliant.node.importable import with_pliant
 from pliant.node.own_requeue import with_stand_in
-from pliant.node.program import Program, Witness, started
+from pliant.node.program import Program, Witness, started, why_not
 from pliant.node.run import CHOSEN, DIRECTORY, REQUESTED, Run
 from pliant.node.saying import say
 from pliant.node.wrapper import Outside, Parts, Wrapper
@@ -36,7 +36,6 @@ _LEFT = frozenset(
 )
 CAUGHT = frozenset(signal.valid_signals() - _LEFT)
 """All that would end us, but for our own mistakes."""
-NOT_FOUND, NOT_RUN = 127, 126
 NO_PROCESS = (errno.EAGAIN, errno.ENOMEM)
 """Why fork(2) fails: `ulimit -u`, and no memory."""
 
@@ -72,8 +71,9 @@ def run(
             files.remove()
         if error.errno in NO_PROCESS:
             error = _become(argv, alone, mask)
-        say(f"{argv[0]}: {error.strerror}")
-        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUN
+        words, code = why_not(error)
+        say(f"{argv[0]}: {words}")
+        return code
     witness = Witness(mask)
     parts = Parts(program, witness, files, outside, frozenset(caught))
     try:

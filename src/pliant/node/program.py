@@ -35,7 +35,17 @@ SAW_S = 0.2
 GONE_S = 1.0
 BLOCKS_S = 0.5
 """For how long a program blocks a signal that it waits for, at least."""
+NOT_FOUND, NOT_RUN = 127, 126
+"""What a shell makes of a program that it cannot start."""
+FAILS = (OSError, subprocess.SubprocessError)
+"""What a start raises: the latter where the process between has none to give."""
 _QUIET = frozenset({signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH})
+
+
+def why_not(error: Exception) -> tuple[str, int]:
+    """Return why a program could not be started, in words and as a shell's exit code."""
+    words = (isinstance(error, OSError) and error.strerror) or "no process can be made here"
+    return words, NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUN
 
 
 def _is_in(said: Mapping[str, str], mask: str, number: int) -> bool:
@@ -95,7 +105,10 @@ class Program:
         self.start()
 
     def start(self) -> None:
-        """Start it, again once it has ended."""
+        """Start it, again once it has ended; where that fails, it has still ended as it had.
+
+        Raises one of FAILS.
+        """
         self._process = self._popen(_before(self._mask, signal.SIGTERM))
         self.pid = self._process.pid
 
@@ -165,21 +178,21 @@ class Adopted(Program):
         self._link = link
         self._heard = b""
         self._orphan = False
+        self._code: int | None = None
         os.set_blocking(link[2], False)
         super().__init__(argv, env, mask)
 
     def start(self) -> None:
-        """Start it, again once it has ended."""
-        self._code: int | None = None
+        """Start it, as above."""
         told, tells = os.pipe()
         try:
             self._popen(_adopted(self._link, tells, self._mask)).wait()
-        except (OSError, subprocess.SubprocessError):
+        except FAILS:
             os.write(self._link[1], b"program 0\n")  # that child of its is none
             raise
         else:
             os.set_blocking(told, False)
-            self.pid = int(os.read(told, 32))
+            self.pid, self._code = int(os.read(told, 32)), None
         finally:
             os.close(told)
             os.close(tells)
@@ -257,7 +270,7 @@ class Witness:
                 stderr=subprocess.DEVNULL,
                 preexec_fn=_before(self._mask, signal.SIGKILL),  # noqa: PLW1509  # as above
             )
-        except (OSError, subprocess.SubprocessError):
+        except FAILS:
             self._process = None
 
     def saw(self, number: int) -> bool:

@@ -23,6 +23,7 @@ class Stage(StrEnum):
     REQUEUING = "requeuing"  # pliantd is silent: we requeue the job
     LEAVING = "leaving"  # requeued by us: waiting to be ended
     FOLLOWING = "following"  # a task that is not the first: waiting for what the first decides
+    STARTING = "starting"  # the program is to go on in place, and could not be started so far
     OVER = "over"
 
 
@@ -57,6 +58,7 @@ class State:
     deaf: bool = False  # no wish is taken any more: not every task would hear of it
     alone: bool = True  # no other wrapper of this job speaks to pliantd
     returns: bool = False  # a job that ends with CHECKPOINTED goes back to the queue (PBS)
+    unstarted: int = 0  # what to end with where nobody takes a job whose program cannot be started
 
 
 # What happens
@@ -174,6 +176,24 @@ class Requeued:
 
 
 @dataclass(frozen=True, slots=True)
+class Started:
+    """The program was started again."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NotStarted:
+    """The program could not be started again: ``trouble`` says why; ``code``: what a shell makes
+    of that.
+    """
+
+    at_s: float
+    trouble: str
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
 class Decided:
     """The first task says what all do: start their programs again, or end with ``code``."""
 
@@ -203,6 +223,8 @@ Event = (
     | Answered
     | Beside
     | Requeued
+    | Started
+    | NotStarted
     | Decided
     | Learnt
     | Lost
@@ -291,7 +313,7 @@ class Requeue:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start the program again."""
+    """Start the program again, and say Started or NotStarted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from pliant.node.door import END_S, Ask, Door
 from pliant.node.files import Pace, Private
 from pliant.node.hearing import Hearing
 from pliant.node.named import NamedCheckpoint
-from pliant.node.program import Program, Witness
+from pliant.node.program import FAILS, Program, Witness, why_not
 from pliant.node.ranks import NONE, Ranks
 from pliant.node.run import Run
 from pliant.node.saying import say
@@ -234,12 +234,7 @@ class Wrapper:
             case w.Pass(number):
                 self._program.send(number)
             case w.Start():
-                if self._door is not None:
-                    self._door.give_up()
-                if self._ranks is not None:
-                    self._ranks.resumed()
-                self._program.start()
-                self._running, self._started_s = True, time.monotonic()
+                self._start()
             case w.Say(words):
                 say(words)
             case w.Exit(code):
@@ -248,6 +243,20 @@ class Wrapper:
                 self._write(effect)
             case _:
                 self._reach_out(effect)
+
+    def _start(self) -> None:
+        if self._door is not None:
+            self._door.give_up()
+        if self._ranks is not None:
+            with contextlib.suppress(OSError):  # a mark that stays names a wish that is over
+                self._ranks.resumed()
+        try:
+            self._program.start()
+        except FAILS as error:
+            self._feed(w.NotStarted(time.monotonic(), *why_not(error)))
+            return
+        self._running, self._started_s = True, time.monotonic()
+        self._feed(w.Started(self._started_s))
 
     def _write(self, effect: w.Effect) -> None:
         """Do what is done by files; the other tasks first, they look only once a second."""
@@ -298,13 +307,22 @@ class Wrapper:
                 pass
 
     @staticmethod
-    def _later(work: Callable[[], None]) -> threading.Thread:
+    def _later(work: Callable[[], None]) -> threading.Thread | None:
+        """Do it in a thread; here where none can be made, for what comes of it is waited for."""
         thread = threading.Thread(target=work, daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # `ulimit -u`
+            work()
+            return None
         return thread
 
     def _requeue(self, job: str) -> None:
-        self._post(w.Requeued(time.monotonic(), self._outside.requeue(job, self._run)))
+        try:
+            trouble = self._outside.requeue(job, self._run)
+        except Exception as fault:  # no file can be opened here, say, not even to import
+            trouble = f"{type(fault).__name__}: {fault}"
+        self._post(w.Requeued(time.monotonic(), trouble))
 
     def _check(self, wish: w.Wish) -> None:
         trouble = self._named.trouble(wish.checkpoint)
