@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from pliant.handover import BLOCKED_S, GIVE_UP_S, PUT_BACK_S, REFUSED_S, START_S
 from pliant.node import words
 from pliant.node.words import CHECKPOINTED, Stage
 from prove.changed import changed
-from prove.world import GUEST, OF_ACTIVE, RIVAL, Machine, World, Wrong
+from prove.world import GUEST, OF_ACTIVE, RIVAL, RUNS, Machine, Rejected, World, Wrong
 
 NEVER_S = float("inf")
 JUST_S = 0.05
@@ -61,11 +62,10 @@ def as_found(world: World) -> World:
 
 
 def of_the_job(machine: Machine, world: World) -> Iterator[Move]:
-    for name, event in _of_its_wrapper(world):
-        yield name, partial(machine.happens, world, event)
-    wrapper = world.wrapper
-    if wrapper is not None and wrapper.wish is not None and _is_unheard(world):
-        yield "wrapper says it again", partial(machine.reports, world, wrapper.wish)
+    for name, move in _of_its_wrapper(machine, world):
+        yield name, move
+        with suppress(Rejected):
+            yield "program cannot be started again", partial(as_found, machine.starts_in_vain(move))
     if _fails_unheard(world):
         yield "wrapper says again that there is none", partial(machine.fails, world)
     if world.guarded:
@@ -90,13 +90,21 @@ def _ends(number: int, fake: Any) -> None:
     fake.end(number)
 
 
-def _of_its_wrapper(world: World) -> Iterator[tuple[str, words.Event]]:
+def _of_its_wrapper(machine: Machine, world: World) -> Iterator[Move]:
+    for name, event in _events(world):
+        yield name, partial(machine.happens, world, event)
+    wrapper = world.wrapper
+    if wrapper is not None and wrapper.wish is not None and _is_unheard(world):
+        yield "wrapper says it again", partial(machine.reports, world, wrapper.wish)
+
+
+def _events(world: World) -> Iterator[tuple[str, words.Event]]:
     wrapper, now_s = world.wrapper, world.now_s
     if wrapper is None:
         return
     if _hears(world):
         yield "wrapper hears", words.Wished(now_s, wished(world))
-    if wrapper.stage in (Stage.RUNNING, Stage.ASKED):
+    if wrapper.stage in RUNS:
         if wrapper.wish is not None:
             yield "program saves", words.Ended(now_s, CHECKPOINTED, saved=True)
         yield "program completes", words.Ended(now_s, 0, saved=False)

@@ -24,7 +24,7 @@ from pliant.handover import RENEW_S, SETTLE_S, START_S
 from pliant.model import Job, Snapshot, Spec
 from pliant.node import core, words
 from pliant.node.core import SILENT_S
-from pliant.node.words import CHECKPOINTED, Stage
+from pliant.node.words import CHECKPOINTED
 from prove.changed import changed
 from prove.fake_pbs import SILENT, UNREACHED, UNTAKEN, WALLTIME_S, FakePbs, Jobs, Record
 from prove.moves import JUST_S, Move, as_found, next_instant
@@ -38,6 +38,7 @@ from prove.world import (
     MAKES_ROOM,
     OLD,
     RIVAL,
+    RUNS,
     SHRINKS,
     TRIAL,
     Kind,
@@ -55,7 +56,6 @@ SLOW_S = 200.0
 OTHER = "other"
 """Another queue."""
 CHANGES = frozenset(("qalter", "qrls", "qrerun"))
-_RUNS = (Stage.RUNNING, Stage.ASKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class OnPbs(Machine):
     def happens(self, world: World, event: words.Event) -> World:
         """Let its wrapper see first whether PBS would learn how its script ends."""
         state = world.wrapper
-        if state is not None and world.job.adopted and state.stage not in _RUNS:
+        if state is not None and world.job.adopted and state.stage not in RUNS:
             parted, _ = core.step(state, words.Parted(world.now_s))
             world = changed(world, wrapper=parted)
         return super().happens(world, event)

@@ -32,6 +32,7 @@ OF_ALL = frozenset(
         "pliantd looks",
         "pliantd starts",
         "pliantd's look takes long",
+        "program cannot be started again",
         "program completes",
         "program completes unmanaged",
         "program fails",

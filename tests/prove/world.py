@@ -74,6 +74,8 @@ def _grows(request: str, had: Shape) -> Spec:
 
 
 BOTH = ("n1", "n2")
+RUNS = (words.Stage.RUNNING, words.Stage.ASKED)
+"""Where a wrapper's program runs."""
 
 
 def is_given_away(had: Any, has: Any) -> bool:
@@ -250,6 +252,8 @@ class Machine(ABC):
         self.between: Between | None = None  # what happens between pliantd's look and its step
         self.has_saved = False  # what runs
         self.answers_nobody = False  # but pliantd
+        self.starts_program = True  # again, in place
+        self.in_vain = False  # whether that was to be done, and could not
         self.guest: Job | None = None  # as it waited when room was decided on for it
         self.told = 0  # how many commands that change something it was given
 
@@ -619,12 +623,36 @@ class Machine(ABC):
                 return self._fails(world, getattr(effect, "wish", _NO_WISH).id)
             case words.Requeue():  # pliantd is silent: nobody keeps its place
                 return self._requeues(changed(world, free=True))
+            case words.Start() if self.starts_program:
+                started = changed(world, has_saved=False)
+                return self.happens(started, words.Started(world.now_s))
             case words.Start():
-                return changed(world, has_saved=False)
+                return self._starts_in_vain(world)
             case words.Exit(code):
                 return self._exits(world, code)
             case _:
                 return world
+
+    def _starts_in_vain(self, world: World) -> World:
+        self.in_vain = True
+        after = self.happens(world, words.NotStarted(world.now_s, "it is gone", 127))
+        if after.wrapper is not None and after.wrapper.stage in RUNS:
+            raise Wrong(f"its wrapper takes a program for running that is none: {after.wrapper}")
+        return after
+
+    def starts_in_vain(self, move: Callable[[], World]) -> World:
+        """Make a move, but for the program that it starts again in place, which cannot be.
+
+        Raises Rejected where it starts none.
+        """
+        self.starts_program = self.in_vain = False
+        try:
+            after = move()
+        finally:
+            self.starts_program = True
+        if not self.in_vain:
+            raise Rejected("nothing is to be started")
+        return after
 
     def reports(self, world: World, wish: words.Wish) -> World:
         """Tell pliantd that it has saved; where that is dead, it is said again until it lives."""
@@ -637,9 +665,7 @@ class Machine(ABC):
             known = self.overs.saved_late(self.asked(), run, wish.id)
         world = self._given(world)
         if self.overs.stays(str(JOB), run, wish.id):
-            return self.happens(
-                changed(world, has_saved=False), words.Requeued(world.now_s, "stays")
-            )
+            return self.happens(world, words.Requeued(world.now_s, "stays"))
         return self.happens(world, words.Answered(world.now_s)) if known else world
 
     def fails(self, world: World) -> World:
@@ -664,7 +690,8 @@ class Machine(ABC):
             return self.happens(world, words.Requeued(world.now_s, str(error)))
 
     def _exits(self, world: World, code: int) -> World:
-        has_saved = world.has_saved and not world.lost  # it is its program that ends then
+        goes_back = code == words.CHECKPOINTED and not world.lost  # else that is its program's end
+        has_saved = world.has_saved and goes_back
         ended = changed(world, wrapper=None, has_saved=has_saved)
         return self.exits(ended, code) if world.job.runs else ended
 
