@@ -23,7 +23,7 @@ HASTY = (
     "import pliant.node.core as core; core.SILENT_S = 3.0; from pliant.entry import main; main()"
 )
 BRIEF = (
-    "import pliant.node.core as core; core.TRY_S, core.TRIES_S = 0.2, 2.0; "
+    "import pliant.node.core as core; core.SILENT_S, core.TRY_S, core.TRIES_S = 3, 0.2, 2; "
     "from pliant.entry import main; main()"
 )
 IMPATIENT = (
