@@ -623,17 +623,16 @@ class Machine(ABC):
                 return self._fails(world, getattr(effect, "wish", _NO_WISH).id)
             case words.Requeue():  # pliantd is silent: nobody keeps its place
                 return self._requeues(changed(world, free=True))
-            case words.Start() if self.starts_program:
-                started = changed(world, has_saved=False)
-                return self.happens(started, words.Started(world.now_s))
             case words.Start():
-                return self._starts_in_vain(world)
+                return self._starts(world)
             case words.Exit(code):
                 return self._exits(world, code)
             case _:
                 return world
 
-    def _starts_in_vain(self, world: World) -> World:
+    def _starts(self, world: World) -> World:
+        if self.starts_program:
+            return self.happens(changed(world, has_saved=False), words.Started(world.now_s))
         self.in_vain = True
         after = self.happens(world, words.NotStarted(world.now_s, "it is gone", 127))
         if after.wrapper is not None and after.wrapper.stage in RUNS:
