@@ -34,7 +34,8 @@ class Fault:
     held yet when all is quiet, before ``after``. ``options``: more of its submission.
     ``guest_ends``: how the trial job ends. ``once``: the next hand-over would not begin as this.
     ``made``: nothing keeps the job from getting what is asked for it. ``as_was``: it may start
-    again as it was before.
+    again as it was before. ``redoes``: why steps that were not saved may be done again: the fault
+    itself ends a run. Where it says nothing, not one may be: a program ends with what it has saved.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Fault:
     once: bool = False
     made: bool = False
     as_was: bool = True
+    redoes: str = ""
 
     @property
     def hand_overs(self) -> int:

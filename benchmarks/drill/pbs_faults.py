@@ -6,7 +6,7 @@ none of pliantd's. ``end`` is its answer that the program may.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from benchmarks.drill import acts, disks
@@ -31,6 +31,18 @@ _LET_IN = (
 """Where no fence is, or none that would be read, or its user has changed a job meanwhile: one
 that was sent back may start as it was then.
 """
+
+_FORGETS = (
+    "a pbs_server that is killed forgets that the job was requeued, or runs again: once more, then"
+)
+_REDONE: Mapping[str, str] = {
+    "pbs_server killed": _FORGETS,
+    "pbs_server killed, preempted": _FORGETS,
+    "pbs_server and pliantd killed": _FORGETS,
+    "pbs_mom killed": "a pbs_mom that is started again ends the jobs that it had",
+    "manager reruns": "a run that has not saved yet is ended by a manager",
+}
+"""Why work may be done again by the fault itself."""
 
 _KINDS: Sequence[Fault] = (
     Fault("nothing", (ASKED,), made=True),
@@ -123,4 +135,6 @@ _KINDS: Sequence[Fault] = (
     ),
 )
 
-FAULTS: Sequence[Fault] = tuple(replace(one, as_was=one.name in _LET_IN) for one in _KINDS)
+FAULTS: Sequence[Fault] = tuple(
+    replace(one, as_was=one.name in _LET_IN, redoes=_REDONE.get(one.name, "")) for one in _KINDS
+)

@@ -47,8 +47,9 @@ _SAID = re.compile("(INFO|WARNING|ERROR) pliant")
 @dataclass(slots=True)
 class Seen:
     """What one hand-over showed; the goal of each count is 0; told only are ``redone`` in
-    steps, and what Slurm did itself: ``first``, and ``righted`` by hand; and what it came to where
-    it was ``unmade``: the job did not get what was asked for it."""
+    steps, which the words name where the fault gives no cause for them, and what Slurm did itself:
+    ``first``, and ``righted`` by hand; and what it came to where it was ``unmade``: the job did not
+    get what was asked for it."""
 
     moment: str
     lost: int = 0
@@ -133,10 +134,9 @@ def _run(area: Field, fault: Fault, moments: Sequence[str], ran: Ran, draw: rand
             else:
                 ran.seen.pop()
                 _until_over(area, fault, ran.seen[-1], last=True)
-            seen, (lost, redone) = ran.seen[-1], work.lost()
-            seen.steps_lost, seen.redone = seen.steps_lost + lost, seen.redone + redone
+            count_work(fault, ran, work)
             if not area.has_ended:
-                seen.righted += area.recount()
+                ran.seen[-1].righted += area.recount()
                 ran.seen.append(Seen(moments[len(ran.seen)]))
     except TimeoutError as error:
         ran.seen[-1].words.append(f"{error}: {area.trouble}")
@@ -149,6 +149,17 @@ def _run(area: Field, fault: Fault, moments: Sequence[str], ran: Ran, draw: rand
             after.callback(area.have_passed)
             area.skew_s = 0
             area.let_go()
+
+
+def count_work(fault: Fault, ran: Ran, work: Work) -> None:
+    """Count what of the program's work is lost since the last hand-over.
+
+    A run that the fault has ended may show only in the next hand-over: it excuses those too.
+    """
+    seen, (lost, redone) = ran.seen[-1], work.lost()
+    seen.steps_lost, seen.redone = seen.steps_lost + lost, seen.redone + redone
+    if redone and not (fault.redoes and ran.faults):
+        seen.words.append(f"lost work: {redone} steps that were not saved are done again")
 
 
 def drawn(fault: Fault, draw: random.Random) -> Sequence[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from benchmarks.drill import acts, disks
 from benchmarks.drill import slurm_acts as slurm
@@ -31,7 +32,34 @@ HOLDS = (ASKED, *SAVED, *WAITS)
 ANY = (ASKED, *around(*STEPS))
 """Every moment of a resize."""
 
-FAULTS: Sequence[Fault] = (
+_FORGETS = (
+    "a slurmctld that is killed forgets that the job was requeued, or runs again: once more, then"
+)
+_WITH_IT = "what the program did since its start goes with its node"
+_BY_USER = "a run that has not saved yet is ended by its user"
+_AT_START = "a run that has just begun is killed"
+_REDONE: Mapping[str, str] = {
+    "slurmctld killed": _FORGETS,
+    "slurmctld killed, preempted": _FORGETS,
+    "slurmctld killed twice": _FORGETS,
+    "slurmctld and pliantd killed": _FORGETS,
+    "slurmctld and slurmd killed": _FORGETS,
+    "wrapper killed, slurmctld killed": _FORGETS,
+    "node down, slurmctld killed": _FORGETS,
+    "user holds, slurmctld killed": _FORGETS,
+    "priority written back, slurmctld killed": _FORGETS,
+    "node down while the program saves": _WITH_IT,
+    "node rebooted while the program saves": _WITH_IT,
+    "user requeues": _BY_USER,
+    "user requeues and holds": _BY_USER,
+    "next run killed at its start": _AT_START,
+    "next run killed unobserved": _AT_START,
+    "guardian killed at any time": _AT_START,
+    "guardian and wrapper killed at any time": _AT_START,
+}
+"""Why work may be done again by the fault itself."""
+
+_KINDS: Sequence[Fault] = (
     Fault("nothing", (ASKED,), made=True),
     Fault("nothing, preempted", (ASKED,), guest=True, made=True),
     Fault("pliantd killed while the program saves", (ASKED,), acts.kill("pliantd"), made=True),
@@ -321,3 +349,5 @@ FAULTS: Sequence[Fault] = (
         made=True,
     ),
 )
+
+FAULTS: Sequence[Fault] = tuple(replace(one, redoes=_REDONE.get(one.name, "")) for one in _KINDS)

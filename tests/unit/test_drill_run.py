@@ -5,13 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from benchmarks.drill import pbs_faults, slurm_faults
 from benchmarks.drill.fault import Fault
 from benchmarks.drill.field import Admin
 from benchmarks.drill.pbs_field import PbsField
-from benchmarks.drill.run import Seen, run, stands, until_quiet
+from benchmarks.drill.run import PASSED_BY, Ran, Seen, count_work, run, stands, until_quiet
 from benchmarks.drill.slurm_field import SlurmField
+from benchmarks.drill.work import Work
 
 from pliant.daemon.answers import HandOverHistory, HistoryAnswer
 from pliant.handover import GUEST, PINNED, Outcome
@@ -128,3 +131,40 @@ def test_a_run_in_which_the_drill_itself_fails_is_recorded_as_not_good(
 def test_a_sitting_ends_at_an_interrupt(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(Broken(KeyboardInterrupt()), NOTHING, tmp_path, random.Random(1))  # noqa: S311  # no secret
+
+
+ENDED_UNSAVED = "began 0 0\nsaved 90\nbegan 90 90\nbegan 90 140\n"
+
+
+@pytest.mark.parametrize(
+    ("redoes", "moments", "is_good"),
+    [
+        ("", ["asked"], False),
+        ("its node goes down", ["asked"], True),
+        ("its node goes down", [PASSED_BY], False),
+        ("its node goes down", ["asked", PASSED_BY], True),
+    ],
+)
+def test_work_done_again_is_lost_work_but_where_the_fault_has_ended_a_run(
+    redoes: str, moments: Sequence[str], is_good: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "log").write_text(ENDED_UNSAVED)
+    ran = Ran("x", [Seen(moment) for moment in moments])
+    count_work(Fault("x", ("asked",), redoes=redoes), ran, Work(tmp_path / "log"))
+    assert (ran.seen[-1].redone, ran.seen[-1].steps_lost) == (50, 0)
+    assert ran.is_good is is_good
+    said = [] if is_good else ["lost work: 50 steps that were not saved are done again"]
+    assert ran.seen[-1].words == said
+
+
+def test_nothing_done_again_needs_no_excuse(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("began 0 0\nsaved 90\nbegan 90 90\n")
+    ran = Ran("nothing", [Seen("asked")])
+    count_work(NOTHING, ran, Work(tmp_path / "log"))
+    assert ran.is_good
+
+
+@pytest.mark.parametrize("faults", [slurm_faults, pbs_faults])
+def test_what_may_be_done_again_is_said_of_kinds_that_there_are(faults: ModuleType) -> None:
+    excused = {one.name: one.redoes for one in faults.FAULTS if one.redoes}
+    assert excused == faults._REDONE
