@@ -108,11 +108,15 @@ def stale(change: str) -> Act:
 
 
 def second_pliantd(field: Field) -> None:
-    """Start another pliantd of the same cluster; it has to leave by itself."""
+    """Start another pliantd with the same configuration; it has to leave by itself.
+
+    So this tries the lock of the state directory. One with another directory and another socket,
+    on this host or on another one, is not tried.
+    """
     main = "from pliant.daemon.main import main; main()"
     second = field.spawn([sys.executable, "-c", main, "--config", str(field.toml)], {})
     if second.wait(COME_S) == 0:
-        raise PliantError("a second pliantd of one cluster began to work")
+        raise PliantError("a second pliantd of one state began to work")
 
 
 # --- what passes by itself -------------------------------------------------------------------

@@ -70,7 +70,10 @@ administrator would, which is counted apart. Or it ends the run that it has forg
 ("Registered PENDING") and starts the job again within the same second, for which the node has \
 just revoked the job's credential: the job has FAILED, as a plain one would have; it is counted \
 as another first. Or it has forgotten that the job was requeued and runs again: pliantd requeues \
-it once more, and the few seconds of that run are done again."""
+it once more, and the few seconds of that run are done again.
+
+A "second pliantd of the same state" is one of the same configuration, which the lock of its state \
+directory keeps from working; one with another directory, or on another host, is not tried here."""
 
 _GO_ON = """\
 ## How to go on

@@ -61,7 +61,7 @@ _KINDS: Sequence[Fault] = (
     ),
     Fault("pliantd killed twice", ANY, acts.twice("pliantd")),
     Fault("pliantd stopped for a while", ANY, acts.stopped("pliantd")),
-    Fault("second pliantd", ANY, acts.second_pliantd),
+    Fault("second pliantd of the same state", ANY, acts.second_pliantd),
     Fault("pbs_server killed", ANY, acts.kill("pbs_server")),
     Fault(
         "pbs_server killed, preempted", around(*GUEST_STEPS), acts.kill("pbs_server"), guest=True

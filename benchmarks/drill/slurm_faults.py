@@ -186,7 +186,7 @@ _KINDS: Sequence[Fault] = (
     Fault("slurmd stopped for a while", ANY, acts.stopped("slurmd-n1"), made=True),
     Fault("pliantd stopped for a while", ANY, acts.stopped("pliantd"), made=True),
     Fault("program stopped while it saves", (ASKED,), acts.stop_program, made=True),
-    Fault("second pliantd", ANY, acts.second_pliantd, made=True),
+    Fault("second pliantd of the same state", ANY, acts.second_pliantd, made=True),
     Fault("reconfigured", ANY, slurm.says("reconfigure"), made=True),
     Fault("node drained for a while", (ASKED, *SAVED, *WAITS), slurm.drained),
     Fault("partition down for a while", HOLDS, slurm.partition_down),
