@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from limits import HANG_S
-from prove.seeds.seed import run
+from prove.fake_slurm import HELD
+from prove.seeds.faults import Fault, Faults, Strikes
+from prove.seeds.seed import _Seed, run
 
 TOP = Path(__file__).parents[1]
 SEEDS = 50
@@ -24,6 +28,41 @@ def test_whatever_a_seed_brings_all_is_as_it_must_be(first: int) -> None:
         assert found.jobs >= 200
         assert found.hand_overs >= 20
         assert sum(found.faults.values()) >= 5
+
+
+VOID: Mapping[str, Callable[[Faults], Strikes]] = {
+    "priority written back": lambda faults: faults._writes_back,
+    "wrapper killed": lambda faults: faults._wrapper,
+    "slurmstepd killed": lambda faults: faults._stepd,
+    "checkpoint goes wrong": lambda faults: faults._habit,
+    "start killed": lambda faults: faults._kills_start,
+    "pliantd killed": lambda faults: faults._kills,
+    "pliantd ended and started": lambda faults: faults._ends,
+    "pliantd started from an older store": lambda faults: faults._ages,
+}
+"""What finds nothing where a job waits that has never run, and no pliantd runs."""
+
+
+def _struck(seed: _Seed, name: str, which: Callable[[Faults], Strikes]) -> Counter[str]:
+    """What is counted after a fault that strikes the first job, and the seconds after it."""
+    seed._submit(next(seed.jobs))
+    seed.faults._strikes(Fault(name, "time", 0.0, 0.0, which(seed.faults)), 1)
+    seed.time.pass_for(30.0)
+    return seed.faults.came
+
+
+@pytest.mark.parametrize("name", VOID)
+def test_a_fault_that_strikes_nothing_is_not_counted(name: str, tmp_path: Path) -> None:
+    seed = _Seed(1, tmp_path, flags=True, shown=False)
+    assert _struck(seed, name, VOID[name]) == {}
+    assert any("there is nothing to strike" in line for line in seed.trace.lines)
+
+
+def test_a_start_that_is_refused_is_counted_when_it_is(tmp_path: Path) -> None:
+    seed = _Seed(1, tmp_path, flags=True, shown=False)
+    came = _struck(seed, "start refused", lambda faults: faults._refuses_start)
+    assert came == {"start refused": 1}
+    assert seed.cluster.state.jobs[1].reason == HELD
 
 
 def test_the_same_seed_brings_the_same() -> None:

@@ -16,6 +16,7 @@ from pliant.batch.slurm.commands import Answer
 from pliant.handover import OURS
 from prove.fake_slurm import (
     CLEANING_S,
+    HELD,
     KILLED,
     KILLS_S,
     THROTTLE,
@@ -44,6 +45,7 @@ class Cluster(FakeSlurm):
         self.every_s, self.backfill_s = random.uniform(3, 10), random.uniform(10, 30)
         self.changed: Changed = lambda _before, _now: None
         self.passed: Callable[[], None] = lambda: None
+        self.start_failed: Callable[[str], None] = lambda _how: None
         self.slurmds = dict.fromkeys(nodes, time.now_s - 10_000)  # since when each runs
         self.late_kills = set[int]()  # the jobs whose next start may be met by a kill of before
         self.away_until_s = 0.0  # until when slurmctld does not run
@@ -180,7 +182,13 @@ class Cluster(FakeSlurm):
             self._split(f"{array}_{tasks.partition('-')[0].partition(',')[0]}")
             job = replace(self.state.jobs[self.last], on=job.on)
             self.soon()
+        how, is_late = self.start_fails.get(job.number), job.number in self.late_kills
+        self.late_kills.discard(job.number)
         super().start(job)
+        if how == HELD:
+            self.start_failed("start refused")
+        elif how and is_late:
+            self.start_failed("start killed")
 
     def _may_start(self, job: Record) -> bool:
         array, _, most = array_task(job)
@@ -201,7 +209,8 @@ class Cluster(FakeSlurm):
             again = job.run and self.now_s < job.submit_s + KILLS_S
             if again and (fresh or job.number in self.late_kills):
                 self.start_fails.setdefault(job.number, KILLED)
-            self.late_kills.discard(job.number)
+            else:
+                self.late_kills.discard(job.number)
 
     # --- backfill --------------------------------------------------------------------------
 

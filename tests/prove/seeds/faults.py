@@ -1,7 +1,8 @@
 """What goes wrong, and when: at moments of hand-overs, the rarer ones more often than they come.
 
 Each fault waits for a moment (a step of pliantd's, a program that is asked or has saved, or merely
-an instant), and comes then or shortly after; what it strikes is the job that the moment is of.
+an instant), and comes then or shortly after; what it strikes is the job that the moment is of. It is
+counted where it has done something: a start that is to fail once it does, say.
 """
 
 from __future__ import annotations
@@ -29,11 +30,18 @@ BETWEEN: Mapping[str, float] = {"saved": 1, "requeue": 1, "waits": 3, "reshape":
 """The moments between two runs."""
 THEN = frozenset(("owner acts", "start refused", "start killed", "slurmd started again"))
 """What strikes a job between two runs mostly: seldom anything comes in these few seconds."""
-ONLY = {"slurmstepd killed": "saved", "owner delays it between two runs": "waits"}
-"""Of which faults something comes at one moment alone."""
+ONLY: Mapping[str, Mapping[str, float]] = {
+    "slurmstepd killed": {"saved": 1},
+    "owner delays it between two runs": {"waits": 1},
+    "priority written back": {"waits": 3, "reshape": 3, "put back": 2, "pin-guest": 3},
+}
+"""Of which faults something comes at some moments alone."""
+AT_ONCE = frozenset(("slurmstepd killed", "priority written back"))
+"""What there is to strike for a moment only: a run that has saved, a job that waits pinned."""
 WAITS_S = 120.0
 """A fault whose moment does not come comes so long after it could have."""
-Strikes = Callable[[int], None]
+Strikes = Callable[[int], bool]
+"""Returns whether it has done something; what comes later counts itself then."""
 
 
 @dataclass(slots=True)
@@ -74,7 +82,7 @@ class Faults:
             ("start refused", 2, self._refuses_start),
             ("start killed", 2, self._kills_start),
             ("owner acts", 5, self._owner),
-            ("owner delays it between two runs", 3, self._owners.delays),
+            ("owner delays it between two runs", 3, self._delays),
             ("wrapper killed", 3, self._wrapper),
             ("slurmstepd killed", 2, self._stepd),
             ("checkpoint goes wrong", 4, self._habit),
@@ -88,6 +96,7 @@ class Faults:
         self._due = [self._fault(name, strikes, span_s) for name, _, strikes in chosen]
         for fault in self._due:
             site.time.at(fault.from_s + WAITS_S, self._comes_late, fault)
+        site.cluster.start_failed = self._counts
         site.told.append(self._told)
         site.moments.append(self.moment)
 
@@ -99,10 +108,11 @@ class Faults:
             if trouble in (Trouble.UNHEARD, Trouble.SLOW) and random.random() < 0.3:
                 step = "read"
             self._site.time.at(from_s, self._arms, name, step, trouble)
-            return Fault(name, "", float("inf"), 0.0, lambda _number: None)
+            return Fault(name, "", float("inf"), 0.0, lambda _number: False)
         between = name in THEN and random.random() < 0.7
-        moment = ONLY.get(name) or _drawn(random, BETWEEN if between else MOMENTS)
+        moment = _drawn(random, ONLY.get(name, BETWEEN if between else MOMENTS))
         delay_s = random.choice((0.0, 0.0, random.uniform(0, 1), random.uniform(0, 8)))
+        delay_s = 0.0 if name in AT_ONCE else delay_s
         return Fault(name, moment, from_s, delay_s, strikes)
 
     def _trouble(self, name: str) -> Trouble:
@@ -120,8 +130,11 @@ class Faults:
         self._site.armed.append(Armed(step, trouble, nth, lambda: self._came(name, trouble, step)))
 
     def _came(self, name: str, trouble: str, where: str) -> None:
-        self.came[name] += 1
         self._site.trace.note(f"FAULT: {trouble} ({where})")
+        self._counts(name)
+
+    def _counts(self, name: str) -> None:
+        self.came[name] += 1
         self.disturbed()
 
     # --- moments ---------------------------------------------------------------------------
@@ -142,6 +155,8 @@ class Faults:
     def moment(self, moment: str, number: int) -> None:
         """Something has come to a moment."""
         now_s = self._site.time.now_s
+        if moment == "asked":
+            self._is_asked(number)
         for fault in [one for one in self._due if one.moment == moment and one.from_s <= now_s]:
             self._due.remove(fault)
             self._site.time.after(fault.delay_s, self._strikes, fault, number)
@@ -158,23 +173,29 @@ class Faults:
                 self._strikes(fault, self._random.choice(there))
 
     def _strikes(self, fault: Fault, number: int) -> None:
-        self._came(fault.name, fault.name, f"job {number}, {fault.moment}")
-        fault.strikes(number)
+        self._site.trace.note(f"FAULT: {fault.name} (job {number}, {fault.moment})")
+        if fault.strikes(number):
+            self._counts(fault.name)
+        else:
+            self._site.trace.note("  there is nothing to strike, or not yet")
 
     # --- faults ----------------------------------------------------------------------------
 
-    def _kills(self, _number: int) -> None:
+    def _kills(self, _number: int) -> bool:
+        runs = self._site.process is not None
         self._site.kill("at once")
+        return runs
 
-    def _ends(self, _number: int) -> None:
-        self._site.stop()
+    def _ends(self, _number: int) -> bool:
+        return self._site.stop()
 
-    def _ages(self, _number: int) -> None:
+    def _ages(self, _number: int) -> bool:
         self._site.kill("at once, its store as it was a while ago")
-        self._site.ages()
+        return self._site.ages()
 
-    def _forgets(self, _number: int) -> None:
+    def _forgets(self, _number: int) -> bool:
         self._goes_away(self._random.uniform(1, 12))
+        return True
 
     def _goes_away(self, for_s: float) -> None:
         before = self._site.cluster.state.jobs
@@ -183,54 +204,76 @@ class Faults:
             if job is not before[number]:
                 self._owners.forgotten(number)
 
-    def _head_fails(self, _number: int) -> None:
+    def _head_fails(self, _number: int) -> bool:
         """Neither pliantd nor slurmctld answers, for so long that a wrapper does without them."""
         for_s = self._random.uniform(15, 60)
         self._site.kill("with its host", for_s)
         self._goes_away(for_s)
+        return True
 
-    def _node_fails(self, number: int) -> None:
-        self._site.cluster.fails(self._node(number), self._random.uniform(5, 60))
+    def _node_fails(self, number: int) -> bool:
+        node = self._node(number)
+        is_up = node not in self._site.cluster.state.down
+        self._site.cluster.fails(node, self._random.uniform(5, 60))
+        return is_up
 
-    def _slurmd(self, number: int) -> None:
+    def _slurmd(self, number: int) -> bool:
         self._site.cluster.starts_slurmd(self._node(number))
+        return True
 
     def _node(self, number: int) -> str:
         job = self._site.cluster.state.jobs.get(number)
         return self._random.choice(job.on if job is not None else self._site.cluster.nodes)
 
-    def _writes_back(self, _number: int) -> None:
-        self._site.cluster.writes_back()
+    def _writes_back(self, _number: int) -> bool:
+        return self._site.cluster.writes_back() != []
 
-    def _refuses_start(self, number: int) -> None:
+    def _refuses_start(self, number: int) -> bool:
         self._site.cluster.start_fails[number] = HELD
+        return False
 
-    def _kills_start(self, number: int) -> None:
+    def _kills_start(self, number: int) -> bool:
         self._site.cluster.late_kills.add(number)
+        return False
 
-    def _owner(self, number: int) -> None:
-        self._owners.acts(number)
+    def _owner(self, number: int) -> bool:
+        return self._owners.acts(number)
 
-    def _wrapper(self, number: int) -> None:
+    def _delays(self, number: int) -> bool:
+        return self._owners.delays(number)
+
+    def _wrapper(self, number: int) -> bool:
         run = self._site.runs.get(number)
-        if run is not None and run.wrapper is not None:
-            run.loses_its_wrapper()
+        if run is None or run.wrapper is None:
+            return False
+        run.loses_its_wrapper()
+        return True
 
-    def _stepd(self, number: int) -> None:
+    def _stepd(self, number: int) -> bool:
         """Of a run that has saved: what one works on that nobody ends is its own matter."""
         run = self._site.runs.get(number)
-        if run is not None and run.has_saved:
-            run.is_left = True
-            self._site.left.add(number)
+        if run is None or not run.has_saved:
+            return False
+        run.is_left = True
+        self._site.left.add(number)
+        return True
 
-    def _habit(self, number: int) -> None:
+    def _habit(self, number: int) -> bool:
+        """Let its next checkpoint go wrong: that shows once it is asked for one."""
         habits = (Habit.NEVER, Habit.LATE, Habit.LATE, Habit.FAILS)
         self._site.work[number].habits.append(self._random.choice(habits))
+        return False
 
-    def _clock(self, _number: int) -> None:
+    def _is_asked(self, number: int) -> None:
+        run, habits = self._site.runs.get(number), self._site.work[number].habits
+        if habits and run is not None and run.program.runs and not run.program.saving:
+            self._came("checkpoint goes wrong", habits[0], f"job {number}")
+
+    def _clock(self, _number: int) -> bool:
         random = self._random
         self._site.ahead_s = random.choice((-1, 1)) * random.choice((3.0, 40.0, 400.0, 4000.0))
         self._lasts(random.uniform(5, 90), self._is_right_again)
+        return True
 
     def _is_right_again(self) -> None:
         self._site.ahead_s = 0.0
@@ -245,14 +288,15 @@ class Faults:
         until(*args)
         self.disturbed()
 
-    def _fills(self, _number: int) -> None:
+    def _fills(self, _number: int) -> bool:
         self._disk.fills()
         self._lasts(self._random.uniform(5, 90), self._has_room)
+        return True
 
     def _has_room(self) -> None:
         self._disk.is_full = False
 
-    def _reloads(self, _number: int) -> None:
+    def _reloads(self, _number: int) -> bool:
         site = self._site
         before = self._configured = self._configured or (site.mode, site.policy, site.options)
         site.mode, site.policy, site.options = self._random.choice(
@@ -266,22 +310,25 @@ class Faults:
         )
         site.reload()
         self._lasts(self._random.uniform(5, 60), self._reloads_again, *before)
+        return True
 
     def _reloads_again(self, *before: str) -> None:
         self._site.mode, self._site.policy, self._site.options = before
         self._site.reload()
 
-    def _epilogs(self, _number: int) -> None:
+    def _epilogs(self, _number: int) -> bool:
         """Runs that are requeued end by an epilog that takes long, for a while."""
         self._site.cluster.cleaning_s = self._random.uniform(5, 40)
         self._lasts(self._random.uniform(30, 120), self._epilogs_again)
+        return True
 
     def _epilogs_again(self) -> None:
         self._site.cluster.cleaning_s = CLEANING_S
 
-    def _unreachable(self, number: int) -> None:
+    def _unreachable(self, number: int) -> bool:
         self._site.unreached.add(number)
         self._lasts(self._random.uniform(5, 60), self._site.unreached.discard, number)
+        return True
 
 
 def _drawn(random: Random, weights: Mapping[str, float]) -> str:

@@ -85,10 +85,10 @@ class Owners:
         if jobs:
             self.acts(self._random.choice(jobs).number)
 
-    def acts(self, number: int) -> None:
-        """Do something to one job."""
+    def acts(self, number: int) -> bool:
+        """Do something to one job; return whether that was taken."""
         every = (self._holds, self._requeues, self._cancels, self._changes, self._pins)
-        self._random.choices(every, (5, 3, 1, 6, 2))[0](number)
+        return self._random.choices(every, (5, 3, 1, 6, 2))[0](number)
 
     def _tells(self, *words: str) -> bool:
         try:
@@ -105,10 +105,12 @@ class Owners:
         job = self._site.cluster.state.jobs.get(number)
         return called(job) if job is not None else f"{number}"
 
-    def _holds(self, number: int) -> None:
-        if self._tells("hold", self._called(number)):
+    def _holds(self, number: int) -> bool:
+        is_held = self._tells("hold", self._called(number))
+        if is_held:
             self._note(number, held=1.0)
             self._releases_later(number)
+        return is_held
 
     def _releases_later(self, number: int) -> None:
         self._site.time.after(self._random.uniform(3, 30), self._releases, number)
@@ -122,21 +124,23 @@ class Owners:
             self.said.get(one, {}).pop("held", None)
             self._tells("release", self._called(one))
 
-    def _requeues(self, number: int) -> None:
-        self._tells("requeue", self._called(number))
+    def _requeues(self, number: int) -> bool:
+        return self._tells("requeue", self._called(number))
 
-    def _cancels(self, number: int) -> None:
+    def _cancels(self, number: int) -> bool:
         job = self._site.cluster.state.jobs.get(number)
-        if job is not None and not job.is_over:
-            self.cancelled.add(number)
-            self._site.trace.note(f"owner: cancels {number}")
-            self.did("cancel")
-            self._site.cluster.cancel(number)
+        if job is None or job.is_over:
+            return False
+        self.cancelled.add(number)
+        self._site.trace.note(f"owner: cancels {number}")
+        self.did("cancel")
+        self._site.cluster.cancel(number)
+        return True
 
-    def _changes(self, number: int) -> None:
+    def _changes(self, number: int) -> bool:
         job = self._site.cluster.state.jobs.get(number)
         if job is None:
-            return
+            return False
         gpus = self._random.choice([some for some in (1, 2, 3, 4) if some != job.gpus])
         less = max(1, job.limit_min - 1)
         lower = max(1, job.own_priority - 200)
@@ -148,23 +152,23 @@ class Owners:
                 (f"Priority={lower}", {}),  # which Slurm gives back, once Pliant has pinned it
             )
         )
-        self._asks(job, word, said)
+        return self._asks(job, word, said)
 
-    def delays(self, number: int) -> None:
-        """Let a job that waits begin later."""
+    def delays(self, number: int) -> bool:
+        """Let a job that waits begin later; return whether that was taken."""
         job = self._site.cluster.state.jobs.get(number)
-        if job is not None and job.waits:
-            self._asks(job, *self._later())
+        return job is not None and job.waits and self._asks(job, *self._later())
 
     def _later(self) -> tuple[str, dict[str, float]]:
         begin_s = float(int(self._site.time.now_s + self._random.uniform(5, 40)))
         begin = f"{datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
         return f"StartTime={begin}", {"begin_s": begin_s}
 
-    def _asks(self, job: Record, word: str, said: dict[str, float]) -> None:
+    def _asks(self, job: Record, word: str, said: dict[str, float]) -> bool:
         number = job.number
         before, after = self._site.unnoted(number), self._site.becomes(number)
-        if self._tells("update", f"jobid={self._called(number)}", word):
+        is_taken = self._tells("update", f"jobid={self._called(number)}", word)
+        if is_taken:
             shapes = [parse_shape(text).gpus for text in (before, after) if text]
             as_ours = said.get("gpus") in shapes
             spec = find_token(job.comment)
@@ -176,12 +180,15 @@ class Owners:
                 said = {}
                 self.said.get(number, {}).pop("gpus", None)
             self._note(number, **said)
+        return is_taken
 
-    def _pins(self, number: int) -> None:
+    def _pins(self, number: int) -> bool:
         job = self._site.cluster.state.jobs.get(number)
-        if job is not None and "pliant=" in job.comment:
-            verb = self._random.choice(("pin", "unpin"))
-            self._site.nodes.create_task(self._ask(verb, job))
+        if job is None or "pliant=" not in job.comment:
+            return False
+        verb = self._random.choice(("pin", "unpin"))
+        self._site.nodes.create_task(self._ask(verb, job))
+        return True
 
     def _note(self, number: int, **said: float) -> None:
         self.said.setdefault(number, {}).update(said)

@@ -195,6 +195,8 @@ class Rules:
         place.crowded = any(self._begun_s[node] > now_s - LOOK_S for node in job.on)
         if run.seems_saved:
             place.had_s = place.saved_s = now_s
+        elif run.run >= job.run:  # slurmctld has forgotten it: the hand-over before goes on
+            place.had_s = now_s
 
     def _starts(self, job: Record, place: Place) -> None:
         number, now_s = job.number, self._site.time.now_s

@@ -33,7 +33,7 @@ from prove.seeds.workload import (
 )
 
 HAND_OVERS, FAULTS = 20, 5
-"""The fewest of a seed of 200 jobs: it goes on until there were as many."""
+"""The fewest of a seed of 200 jobs: it goes on until there were as many. Of faults, that struck."""
 MOST_JOBS = 1000
 MOST_S = 2 * 3600.0
 """By when all jobs must have ended."""

@@ -180,12 +180,14 @@ class Site:
         away_s = self._started_s - max(self._killed_s, since_s)
         return self.time.now_s - since_s - max(0.0, away_s)
 
-    def ages(self) -> None:
-        """Let the store be as it was a while ago."""
-        if self._older is not None and self._older != self._state:
-            self.has_aged = True
-            shutil.rmtree(self._state)
-            shutil.copytree(self._older, self._state, ignore=shutil.ignore_patterns("*-shm"))
+    def ages(self) -> bool:
+        """Let the store be as it was a while ago; False where no copy is of then."""
+        if self._older is None or self._older == self._state:
+            return False
+        self.has_aged = True
+        shutil.rmtree(self._state)
+        shutil.copytree(self._older, self._state, ignore=shutil.ignore_patterns("*-shm"))
+        return True
 
     def keeps_a_copy(self) -> None:
         """Copy the store, as a backup does."""
@@ -244,11 +246,13 @@ class Site:
             else 0
         )
 
-    def stop(self) -> None:
-        """End pliantd as systemd does."""
-        if self.process is not None and signal.SIGTERM in self.process.loop.signals:
-            self.trace.note("pliantd is told to end")
-            self.process.loop.signal(signal.SIGTERM)
+    def stop(self) -> bool:
+        """End pliantd as systemd does; False where there is none that hears it."""
+        if self.process is None or signal.SIGTERM not in self.process.loop.signals:
+            return False
+        self.trace.note("pliantd is told to end")
+        self.process.loop.signal(signal.SIGTERM)
+        return True
 
     def reload(self) -> None:
         """Let pliantd read its configuration again."""
