@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -19,6 +20,10 @@ KILLS_S = 2.0
 """How long after its start a kill of a job's run before may meet it."""
 SAVES_S = 1.0
 """How long slurmctld may write what it had to save before it was told something."""
+WORKS_S = 8.0
+"""How long the next run has worked when a pliantd that stood still goes on: no kill of the run
+before is taken to meet it any more, and what is lost with it would be seen.
+"""
 BOOTS_S = 30.0
 """Longer than Slurm lets a job's start take: one that is not there by then it misses at once."""
 
@@ -116,6 +121,23 @@ def reboot_slowly(field: SlurmField) -> None:
     """The same for as long as a node boots: one that is back sooner Slurm asks minutes later."""
     reboot(field)
     time.sleep(BOOTS_S)
+
+
+def stop_until_next_run(field: SlurmField) -> None:
+    """Let pliantd stand still between its look and its step, as one whose memory is swapped out.
+
+    The wrapper requeues the job meanwhile, and it runs again, as it was, once the time has passed
+    that it and its fence have: two minutes, which nobody waits for here.
+    """
+    field.signal("pliantd", signal.SIGSTOP)
+    try:
+        field.wait(lambda: field.state_of(field.job) == "PENDING", "the wrapper to requeue", COME_S)
+        field.scontrol("delete", f"reservationname=pliant_{field.job}")
+        field.scontrol("update", f"jobid={field.job}", "StartTime=now+2")  # not in this second
+        field.wait(field.works, "the next run to work", COME_S)
+        time.sleep(WORKS_S)
+    finally:
+        field.signal("pliantd", signal.SIGCONT)
 
 
 drained = for_a_while(

@@ -90,6 +90,18 @@ _KINDS: Sequence[Fault] = (
         for more, guest in (("", False), (", preempted", True))
     ),
     Fault("pliantd stopped until the wrapper requeues", SAVED, acts.stop_pliantd, first=True),
+    *(
+        Fault(
+            f"pliantd stopped {when} until the next run works",
+            moments,
+            slurm.stop_until_next_run,
+            rival=False,
+        )
+        for when, moments in (
+            ("before requeue", SAVED[-1:]),
+            ("at another step", (*SAVED[:-1], *WAITS)),
+        )
+    ),
     Fault("slurmctld killed", ANY, acts.kill("slurmctld")),
     Fault("slurmd killed", ANY, acts.kill("slurmd-n1")),
     Fault("wrapper killed while the program saves", (ASKED,), acts.kill_wrapper, first=True),

@@ -168,3 +168,10 @@ def test_nothing_done_again_needs_no_excuse(tmp_path: Path) -> None:
 def test_what_may_be_done_again_is_said_of_kinds_that_there_are(faults: ModuleType) -> None:
     excused = {one.name: one.redoes for one in faults.FAULTS if one.redoes}
     assert excused == faults._REDONE
+
+
+@pytest.mark.parametrize("faults", [slurm_faults, pbs_faults])
+def test_a_fault_of_pliantd_alone_is_no_cause_for_lost_work(faults: ModuleType) -> None:
+    of_pliantd = [one for one in faults.FAULTS if one.name.startswith("pliantd ")]
+    assert of_pliantd
+    assert not any(one.redoes for one in of_pliantd)
