@@ -14,7 +14,9 @@ import pytest
 from limits import HANG_S
 from prove.fake_slurm import HELD
 from prove.seeds.faults import Fault, Faults, Strikes
+from prove.seeds.loops import BEGAN_S, Killed, Loop, Time
 from prove.seeds.seed import _Seed, run
+from prove.seeds.site import Halt
 
 TOP = Path(__file__).parents[1]
 SEEDS = 50
@@ -63,6 +65,36 @@ def test_a_start_that_is_refused_is_counted_when_it_is(tmp_path: Path) -> None:
     came = _struck(seed, "start refused", lambda faults: faults._refuses_start)
     assert came == {"start refused": 1}
     assert seed.cluster.state.jobs[1].reason == HELD
+
+
+def test_what_is_due_in_a_process_that_stands_still_waits_until_it_goes_on() -> None:
+    time, heard = Time(), list[str]()
+    loop = Loop(time)
+    time.at(BEGAN_S + 1, heard.append, "in it", loop=loop)
+    time.at(BEGAN_S + 2, heard.append, "beside it")
+    loop.stands_still_for(3.0)
+    assert (heard, time.now_s) == (["beside it"], BEGAN_S + 3)
+    time.pass_for(0.0)
+    assert heard == ["beside it", "in it"]
+
+
+def test_one_that_is_killed_while_it_stands_still_does_not_go_on() -> None:
+    time, heard = Time(), list[str]()
+    loop = Loop(time)
+    time.at(BEGAN_S + 1, heard.append, "in it", loop=loop)
+    time.at(BEGAN_S + 2, lambda: setattr(loop, "is_dead", True))
+    with pytest.raises(Killed):
+        loop.stands_still_for(3.0)
+    time.pass_for(1.0)
+    assert heard == []
+
+
+def test_pliantd_stands_still_once_before_a_step_of_that_name(tmp_path: Path) -> None:
+    seed, jobs = _Seed(1, tmp_path, flags=True, shown=False), list[str]()
+    seed.site.halts.append(Halt("requeue", 150.0, jobs.append))
+    for step in ("pin", "requeue", "requeue"):
+        seed.site._halts(Loop(seed.time), step, "7")
+    assert (jobs, seed.time.now_s, seed.site.lasting) == (["7"], BEGAN_S + 150, 0)
 
 
 def test_the_same_seed_brings_the_same() -> None:

@@ -27,8 +27,8 @@ from prove.fake_slurm import (
 )
 from prove.seeds.loops import Time
 
-REMEMBERED_S = 120.0
-"""For how long it tells of a job that has ended: MinJobAge."""
+REMEMBERED_S = 300.0
+"""For how long it tells of a job that has ended: MinJobAge. No pliantd is away for longer."""
 FORGETS_S = 5.0
 """How much it may forget where it is killed."""
 Changed = Callable[[Record | None, Record], None]

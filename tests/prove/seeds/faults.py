@@ -17,7 +17,7 @@ from prove.seeds.commands import Armed, Trouble
 from prove.seeds.disk import Disk
 from prove.seeds.owners import Owners
 from prove.seeds.programs import Habit
-from prove.seeds.site import Site
+from prove.seeds.site import Halt, Site
 
 FEWEST, MOST = 9, 14
 STEPS: Mapping[str, float] = {
@@ -38,6 +38,13 @@ ONLY: Mapping[str, Mapping[str, float]] = {
 """Of which faults something comes at some moments alone."""
 AT_ONCE = frozenset(("slurmstepd killed", "priority written back"))
 """What there is to strike for a moment only: a run that has saved, a job that waits pinned."""
+HALTS: Mapping[str, float] = {
+    "requeue": 5, "pin": 1, "fence": 1, "renew": 1, "reshape": 2, "put back": 2, "unfence": 2,
+    "release": 1, "pin-guest": 1, "release-guest": 1,
+}  # fmt: skip
+"""Before which steps pliantd stands still, after it has looked at the job, and how often."""
+SHORT_S, LONG_S = (5.0, 40.0), (130.0, 280.0)
+"""For how long: until a wrapper does without it, or until the job's next run works."""
 WAITS_S = 120.0
 """A fault whose moment does not come comes so long after it could have."""
 Strikes = Callable[[int], bool]
@@ -90,6 +97,7 @@ class Faults:
             ("disk full", 2, self._fills),
             ("configuration reloaded", 2, self._reloads),
             ("pliantd unreachable", 2, self._unreachable),
+            ("pliantd stands still before a step", 4, self._halts),
         )
         many = random.randint(FEWEST, MOST)
         chosen = random.choices(every, [weight for _, weight, _ in every], k=many)
@@ -192,6 +200,16 @@ class Faults:
     def _ages(self, _number: int) -> bool:
         self._site.kill("at once, its store as it was a while ago")
         return self._site.ages()
+
+    def _halts(self, _number: int) -> bool:
+        """Before the next such step, whosever it is."""
+        name, step = "pliantd stands still before a step", _drawn(self._random, HALTS)
+        for_s = self._random.uniform(*self._random.choice((SHORT_S, LONG_S)))
+        words = f"pliantd stands still for {for_s:.0f} s before {step}"
+        self._site.halts.append(
+            Halt(step, for_s, lambda job: self._came(name, words, f"job {job}"))
+        )
+        return False
 
     def _forgets(self, _number: int) -> bool:
         self._goes_away(self._random.uniform(1, 12))

@@ -3,7 +3,7 @@
 All that happens stands in one heap, by when and in which order it was asked for. While a thread of
 pliantd's waits for a command, whatever is due meanwhile happens: cycles, hand-overs and doors come
 between each other at each command, as those of real threads may, and nowhere else. A process that
-is killed has a loop that runs no more.
+is killed has a loop that runs no more; one that stands still does later what is due meanwhile.
 """
 
 from __future__ import annotations
@@ -49,12 +49,15 @@ class Entry:
         return self._when_s
 
     def run(self) -> None:
-        """Call it, unless it was cancelled or its process is no more."""
+        """Call it, unless it was cancelled, or its process stands still or is no more."""
         loop = self.loop
         if self._is_cancelled:
             return
         if loop is not None and loop.is_dead:
             loop.missed.append(self)
+            return
+        if loop is not None and loop.stands_still:
+            loop.waiting.append(self)
             return
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(loop.as_asyncio if loop is not None else None)
@@ -115,6 +118,9 @@ class Loop:
         self._threads: dict[bool, deque[Callable[[], None]]] = {True: deque(), False: deque()}
         self.missed: list[Entry] = []
         """What was to happen in it, and it was dead."""
+        self.stands_still = False
+        self.waiting: list[Entry] = []
+        """What was to happen in it, and it stood still."""
         self.signals: dict[int, tuple[Callable[..., object], tuple[Any, ...]]] = {}
         self.on_error: Callable[[dict[str, Any]], None] = lambda _context: None
 
@@ -200,6 +206,17 @@ class Loop:
         self.signals[sig] = callback, args
 
     # --- a process -------------------------------------------------------------------------
+
+    def stands_still_for(self, for_s: float) -> None:
+        """Do nothing for a while, in the middle of what it does: all else goes on. Raises Killed."""
+        self.stands_still = True
+        self._time.pass_for(for_s)
+        self.stands_still = False
+        waited, self.waiting = self.waiting, []
+        for entry in waited:
+            self._time.at(self._time.now_s, entry.run, loop=self)
+        if self.is_dead:
+            raise Killed
 
     def bury(self) -> None:
         """Let go of what a process held that was killed: nobody hears of it, and it does nothing."""

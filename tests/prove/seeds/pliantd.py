@@ -24,6 +24,8 @@ from pliant.daemon.lines import LineServer
 from pliant.daemon.main import _surroundings
 from pliant.daemon.server import Daemon
 from pliant.errors import Unavailable
+from pliant.handover import HandOver, Step
+from pliant.model import Job
 from pliant.wire import Message, decode
 from prove.seeds.loops import Loop, Time
 
@@ -161,6 +163,16 @@ def credential_of(uid: int, payload: bytes) -> bytes:
     return b"MUNGE:" + base64.b64encode(b"%d %b" % (uid, payload)) + b":"
 
 
+class Halting(Slurm):
+    """As it ships, but that pliantd may stand still between its look at a job and its step."""
+
+    halts: Callable[[str, str], None] = staticmethod(lambda _step, _job: None)
+
+    def step(self, step: Step, over: HandOver, job: Job) -> None:
+        self.halts(step.do, over.job)
+        super().step(step, over, job)
+
+
 class Process:
     """One pliantd, from its start to its end; ``commands``: what it runs them by."""
 
@@ -209,7 +221,7 @@ class Process:
 
     def submit(self, request: bytes) -> Message | None:
         """Ask at the filter's door; None where nobody answers."""
-        if self.door is None or not self.listens:
+        if self.door is None or not self.listens or self.loop.stands_still:
             return None
         answer = self.door.first.answer(request, cast("Any", Slurmctld()))
         self.door.first.afterwards()

@@ -12,10 +12,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from pliant.batch.slurm import Slurm
 from pliant.errors import BadConfig, Unavailable
 from pliant.node import slurm
 from pliant.wire import CHALLENGE, HELLO, Message, decode, encode
@@ -24,7 +24,7 @@ from prove.fake_slurm import Record, array_task
 from prove.seeds.cluster import Cluster
 from prove.seeds.commands import Armed, Commands
 from prove.seeds.loops import BEGAN_S, Loop, Time
-from prove.seeds.pliantd import CONF, Inline, Process, credential_of
+from prove.seeds.pliantd import CONF, Halting, Inline, Process, credential_of
 from prove.seeds.programs import Run, Work, understood
 from prove.world import Rejected
 
@@ -65,6 +65,18 @@ class Trace(logging.Handler):
         return self._hash.hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """That pliantd is to stand still, once, just before such a step of a hand-over.
+
+    ``came``: is told of which job's.
+    """
+
+    step: str
+    for_s: float
+    came: Callable[[str], None]
+
+
 class Site:
     """All that a seed moves. ``folder`` is on tmpfs."""
 
@@ -77,6 +89,7 @@ class Site:
         self.ahead_s = 0.0  # pliantd's clock
         self.takes_s: Callable[[bool], float] = lambda _is_look: 0.05
         self.armed: list[Armed] = []
+        self.halts: list[Halt] = []
         self.says: dict[int, str] = {}  # what each job says to Pliant
         self.excused: set[int] = set()  # jobs that Slurm alone would have lost, too
         self.unreached: set[int] = set()  # jobs whose node does not reach pliantd
@@ -133,7 +146,7 @@ class Site:
             self._done,
             self.armed,
         )
-        slurm = Slurm(commands, self.clock, threads=Inline, monotonic=lambda: self.time.now_s)
+        slurm = Halting(commands, self.clock, threads=Inline, monotonic=lambda: self.time.now_s)
         try:
             process = self.process = Process(self.time, self.conf, slurm, self.clock)
         except BadConfig:
@@ -141,8 +154,26 @@ class Site:
             self.time.after(AGAIN_S, self.start)  # as systemd has it, until that is mended
             return
         commands.loop = process.loop
+        slurm.halts = partial(self._halts, process.loop)
         process.loop.on_error = self._internal
         self.trace.note("pliantd starts")
+        self._started_s = self.time.now_s
+
+    def _halts(self, loop: Loop, step: str, job: str) -> None:
+        """Let pliantd stand still before this step, if that is to be; the cluster goes on."""
+        halt = next((one for one in self.halts if one.step == step), None)
+        if halt is None:
+            return
+        self.halts.remove(halt)
+        halt.came(job)
+        self._killed_s = self.time.now_s
+        self.lasting += 1
+        try:
+            loop.stands_still_for(halt.for_s)
+        finally:
+            self.lasting -= 1
+            self.disturbed()
+        self.trace.note("pliantd goes on")
         self._started_s = self.time.now_s
 
     def _takes_s(self, is_look: bool) -> float:
