@@ -6,10 +6,13 @@ import threading
 from collections.abc import Mapping
 from unittest.mock import Mock
 
+import pytest
+
 from fake_door import wait_until
 from pliant.errors import Unavailable
 from pliant.node.door import Door, Heard
 from pliant.node.words import Wish
+from pliant.node.wrapper import Wrapper
 from pliant.wire.runs import RunAnswer
 
 WISH = Wish("0.1", "resize", "2", 60.0)
@@ -39,3 +42,15 @@ def test_that_there_is_no_checkpoint_is_not_said_any_more_once_there_is_one() ->
     door.close()
     assert (said.count("run-failed"), heard.answered.called) == (before, True)
     assert numbers == {"run-failed": {1}, "run-saved": {2}}  # the later one is true
+
+
+def test_where_no_thread_can_be_made_a_report_fails_as_on_a_full_disk_and_no_requeue_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As by `ulimit -u`."""
+    monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start")))
+    with pytest.raises(OSError, match="no thread can be made here"):
+        Door(Mock(), {}, Mock(spec=Heard)).failed(WISH, "not in time")
+    requeues = Mock()
+    assert Wrapper._later(requeues) is None
+    requeues.assert_called_once_with()
