@@ -20,6 +20,9 @@ RESIZES_S = 2.5
 """How often somebody asks for a resize, on average."""
 SAYS_S = 40.0
 """How often somebody does something else."""
+SOON_S = 5
+BY_SLURM_S = (119, 123)
+"""When an owner lets a job begin: soon, or when Slurm would by itself after a requeue, or about so."""
 
 
 class Owners:
@@ -160,7 +163,9 @@ class Owners:
         return job is not None and job.waits and self._asks(job, *self._later())
 
     def _later(self) -> tuple[str, dict[str, float]]:
-        begin_s = float(int(self._site.time.now_s + self._random.uniform(5, 40)))
+        random = self._random
+        for_s = random.choice((random.uniform(5, 40), SOON_S, random.randint(*BY_SLURM_S)))
+        begin_s = float(int(self._site.time.now_s + for_s))
         begin = f"{datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
         return f"StartTime={begin}", {"begin_s": begin_s}
 
