@@ -15,6 +15,7 @@ from limits import HANG_S
 from prove.fake_slurm import HELD
 from prove.seeds.faults import Fault, Faults, Strikes
 from prove.seeds.loops import BEGAN_S, Killed, Loop, Time
+from prove.seeds.records import Ran, _was_unseen
 from prove.seeds.seed import _Seed, run
 from prove.seeds.site import Halt
 
@@ -95,6 +96,21 @@ def test_pliantd_stands_still_once_before_a_step_of_that_name(tmp_path: Path) ->
     for step in ("pin", "requeue", "requeue"):
         seed.site._halts(Loop(seed.time), step, "7")
     assert (jobs, seed.time.now_s, seed.site.lasting) == (["7"], BEGAN_S + 150, 0)
+
+
+@pytest.mark.parametrize(
+    ("ran", "is_unseen"),
+    [
+        (Ran(3, 1, 120.0, 170.0), True),
+        (Ran(3, 1, 120.0, 220.0), False),
+        (Ran(3, 1, 90.0, 170.0), False),
+        (Ran(3, 1, 120.0), False),
+    ],
+)
+def test_a_run_that_comes_and_goes_while_pliantd_stands_still_is_not_seen(
+    ran: Ran, is_unseen: bool
+) -> None:
+    assert _was_unseen(ran, [(0.0, 50.0), (100.0, 200.0)]) is is_unseen
 
 
 def test_the_same_seed_brings_the_same() -> None:

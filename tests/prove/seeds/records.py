@@ -81,16 +81,18 @@ class Records:
         file: Path,
         requeued: Collection[tuple[int, int]],
         undisturbed: Collection[tuple[int, int]],
+        stood: Collection[tuple[float, float]],
     ) -> Iterator[str]:
         """Yield what the history says otherwise; ``requeued``: the runs that pliantd has ended.
 
-        ``undisturbed``: those of which what was asked must have been made.
+        ``undisturbed``: those of which what was asked must have been made. ``stood``: from when to
+        when pliantd stood still.
         """
         db = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
         try:
             yield from self._of_jobs(db)
             yield from self._of_runs(db)
-            yield from self._of_hand_overs(db, undisturbed)
+            yield from self._of_hand_overs(db, undisturbed, stood)
             yield from _of_requeued(db, requeued)
             yield from self._of_counts(db)
         finally:
@@ -138,11 +140,15 @@ class Records:
                 yield f"job {number}: history has a run {run}, which there was not"
 
     def _of_hand_overs(
-        self, db: sqlite3.Connection, undisturbed: Collection[tuple[int, int]]
+        self,
+        db: sqlite3.Connection,
+        undisturbed: Collection[tuple[int, int]],
+        stood: Collection[tuple[float, float]],
     ) -> Iterator[str]:
         """What was done is what happened; what was begun has ended, and was made undisturbed.
 
-        A run may be over before pliantd has seen it, and may have been asked in vain before.
+        A run may be over before pliantd has seen it, and may have been asked in vain before. One
+        that came and went while it stood still is to it a start that has failed.
         """
         said = "SELECT job, run, after, done_s, outcome FROM handovers ORDER BY id"
         every = db.execute(said).fetchall()
@@ -150,7 +156,8 @@ class Records:
         for number, (job, run, after, done_s, outcome) in enumerate(every):
             if not done_s:
                 yield f"job {job}: a hand-over of run {run} has no end"
-            runs = [one for one in self.jobs[job].runs if one.run > run]
+            later = [one for one in self.jobs[job].runs if one.run > run]
+            runs = [one for one in later if not _was_unseen(one, stood)]
             must_be = (int(job), run) in undisturbed and last[job, run] == number
             if must_be and outcome not in (Outcome.DONE.value, Outcome.GONE.value):
                 yield f"job {job}: nothing went wrong, and run {run} did not become {after}: {outcome}"
@@ -164,6 +171,10 @@ class Records:
         submitted = sum("_" not in job and known.says != "" for job, known in self.jobs.items())
         if told != submitted:
             yield f"history counts {told} submissions, not {submitted}"
+
+
+def _was_unseen(ran: Ran, stood: Collection[tuple[float, float]]) -> bool:
+    return any(from_s <= ran.start_s and 0 < ran.end_s <= until_s for from_s, until_s in stood)
 
 
 def _has_settled(ran: Ran) -> bool:

@@ -190,7 +190,8 @@ class _Seed:
 
     def _differences(self, file: Path) -> Iterator[str]:
         if not (self.disk.was_full or self.site.has_aged):
-            yield from self.records.differences(file, self.rules.requeued, self.rules.undisturbed)
+            rules, stood = self.rules, self.site.stood
+            yield from self.records.differences(file, rules.requeued, rules.undisturbed, stood)
 
     def _look(self, looks: int) -> None:
         for _ in range(looks):

@@ -90,6 +90,7 @@ class Site:
         self.takes_s: Callable[[bool], float] = lambda _is_look: 0.05
         self.armed: list[Armed] = []
         self.halts: list[Halt] = []
+        self.stood: list[tuple[float, float]] = []  # from when to when pliantd stood still
         self.says: dict[int, str] = {}  # what each job says to Pliant
         self.excused: set[int] = set()  # jobs that Slurm alone would have lost, too
         self.unreached: set[int] = set()  # jobs whose node does not reach pliantd
@@ -166,12 +167,13 @@ class Site:
             return
         self.halts.remove(halt)
         halt.came(job)
-        self._killed_s = self.time.now_s
+        from_s = self._killed_s = self.time.now_s
         self.lasting += 1
         try:
             loop.stands_still_for(halt.for_s)
         finally:
             self.lasting -= 1
+            self.stood.append((from_s, self.time.now_s))
             self.disturbed()
         self.trace.note("pliantd goes on")
         self._started_s = self.time.now_s
