@@ -209,6 +209,12 @@ class Jobs:
         """The same with this job as it is now."""
         return changed(self, jobs={**self.jobs, job.number: job})
 
+    def with_fences(
+        self, fences: Mapping[str, float], fenced: Mapping[str, tuple[str, ...]]
+    ) -> Jobs:
+        """The same with these reservations."""
+        return changed(self, fences=fences, fenced=fenced)
+
 
 class FakeSlurm:
     """Slurm at ``now_s``; ``state`` is all there is of it, and may be put back."""
@@ -444,7 +450,7 @@ class FakeSlurm:
         if "Nodes" in said:
             fenced = {**fenced, name: tuple(said["Nodes"].split(","))}
         end_s = _instant(said["EndTime"]) if "EndTime" in said else fences[name]
-        self.state = changed(self.state, fences={**fences, name: end_s}, fenced=fenced)
+        self.state = self.state.with_fences({**fences, name: end_s}, fenced)
 
     def _unfence(self, name: str) -> None:
         if name not in self.state.fences:
@@ -454,10 +460,9 @@ class FakeSlurm:
 
     def _keep_fences(self, names: Collection[str]) -> None:
         fences, fenced = self.state.fences, self.state.fenced
-        self.state = changed(
-            self.state,
-            fences={name: fences[name] for name in fences if name in names},
-            fenced={name: fenced[name] for name in fenced if name in names},
+        self.state = self.state.with_fences(
+            {name: fences[name] for name in fences if name in names},
+            {name: fenced[name] for name in fenced if name in names},
         )
 
     def cancel(self, number: int) -> None:

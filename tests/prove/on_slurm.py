@@ -373,7 +373,7 @@ class OnSlurm(Machine):
         noted = f"{PRIORITY}{job.own_priority} {job.comment}"
         pinned = first.with_job(changed(job, priority=pin, comment=noted))
         fence = {f"{FENCE}{JOB}": float(int(world.now_s)) + FENCE_S}
-        fenced = changed(pinned, fences=fence, fenced=dict.fromkeys(fence, self.kind.nodes))
+        fenced = pinned.with_fences(fence, dict.fromkeys(fence, self.kind.nodes))
         lost = changed(world, lost=True, earlier=None, said=(), has_saved=world.over is not None)
         for besides, batch in (("", fenced), (" and fence", pinned), (", fence and pin", first)):
             yield f"slurmctld forgets its requeue{besides}", partial(changed, lost, batch=batch)
@@ -491,7 +491,7 @@ def _begin(world: World) -> tuple[float, str]:
 def _lists_a_fence(slurm: FakeSlurm) -> None:
     """Of an earlier hand-over of the job, which has just ended by itself."""
     fences = {f"{FENCE}{JOB}": float(int(slurm.now_s))}
-    slurm.state = changed(slurm.state, fences=fences, fenced={f"{FENCE}{JOB}": ("n1",)})
+    slurm.state = slurm.state.with_fences(fences, {f"{FENCE}{JOB}": ("n1",)})
 
 
 def _asked_of(job: Record, seen: Seen) -> object:
