@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 from prove.changed import changed
+from prove.edges import noted
 from prove.explore import Explorer
 from prove.faults import single
 from prove.on_pbs import OnPbs
@@ -35,7 +36,7 @@ def explored(
     machine = system(same_by)
     found = Explorer(machine, single)
     start = changed(machine.begin(kind), faults=faults)
-    with jobs_once():
+    with jobs_once(), noted(found.edges):
         found.run(start, most, to_the_end=to_the_end)
     return found
 

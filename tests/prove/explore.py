@@ -25,7 +25,7 @@ class Explorer:
 
     ``wrong``: what may never be, and the moves that lead to it. ``cause``: of each state, from
     which one and by which move it was found first; ``nexts``: where moves without a fault lead;
-    ``made``: how often each move was.
+    ``made``: how often each move was; ``edges``: what became of jobs by them (prove.edges).
 
     A state is known by a hash of 64 bits: of a million states two are taken for one with a chance
     of three in a hundred million.
@@ -39,6 +39,7 @@ class Explorer:
     cause: list[tuple[int, str]] = field(default_factory=list)
     nexts: list[list[int]] = field(default_factory=list)
     made: Counter[str] = field(default_factory=Counter)
+    edges: set[str] = field(default_factory=set)
     _known: dict[int, int] = field(default_factory=dict)  # where more faults may come
     _spent: dict[int, int] = field(default_factory=dict)  # whether or not any may
     _settled: list[bool] = field(default_factory=list)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from pliant.handover import OURS
 from prove.changed import changed
+from prove.edges import changed_jobs, edges
 from prove.fake_slurm import BY_OWNER, REQUEUE_S, FakeSlurm, Jobs, Record
 from prove.world import Rejected
 
@@ -44,14 +45,17 @@ class Unlike(Exception):
 
 
 class Traced:
-    """The fake, told what a log says; ``seen`` counts what that was."""
+    """The fake, told what a log says; ``seen`` counts what that was, ``edges``: see prove.edges."""
 
     def __init__(self) -> None:
         """Begin with a cluster of which nothing is known."""
         self.fake = FakeSlurm(Jobs({}, {}), 0.0, ("n1", "n2"))
         self.fake.cleaning_s = 0.0  # the log says when it is over
         self.seen: Counter[str] = Counter()
+        self.edges: set[str] = set()
         self._forgotten: set[int] = set()  # jobs of which slurmctld may know less than we do
+        self._vague: set[int] = set()  # jobs of which it may have done so: no edge of theirs counts
+        self._before = self.fake.state  # as it was before the line that it is told
         self._opened_s = 0.0  # when the last reservation ended
         self._begins_s: dict[int, float] = {}  # what somebody has said of that
         self._had: dict[int, int] = {}  # GPUs, as it ran last; 0: what it was submitted with
@@ -64,13 +68,22 @@ class Traced:
         for pattern, does in _EVENTS:
             found = pattern.match(text)
             if found:
+                self._before = self.fake.state
                 does(self, found.groups())
+                self._note()
+
+    def _note(self) -> None:
+        """Note the edges that the log has shown just now."""
+        self._vague |= self._forgotten
+        before, after = self._before, self.fake.state
+        for number in changed_jobs(before, after) - self._vague:
+            self.edges.update(edges(before, after, number))
 
     # --- what slurmctld does ---------------------------------------------------------------
 
     def begins(self, _found: Groups) -> None:
         self._forgotten |= self.fake.state.jobs.keys()
-        self.fake.state = changed(self.fake.state, fences={}, fenced={})
+        self.fake.state = self.fake.state.with_fences({}, {})
         self.seen["slurmctld starts, and may have forgotten its last seconds"] += 1
 
     def goes_down(self, found: Groups) -> None:
@@ -139,6 +152,7 @@ class Traced:
         if early:
             self.seen[f"a requeue is refused, of one that ends by another: {early}"] += 1
         self._told(f"a job that is {job.state} is requeued", "requeue", found[0])
+        self.fake.pass_to(self.fake.now_s)  # so that it waits
         self._forgotten.discard(job.number)
         self._begins_s.pop(job.number, None)
 
@@ -194,7 +208,11 @@ class Traced:
         self.seen[f"a job's priority is set: it {what}"] += 1
 
     def is_released(self, found: Groups) -> None:
-        self._keep(changed(self._job(found[0]), priority=1, reason="None"))
+        """Release a job: it was held, though of one that was so in its requeue no line says it."""
+        job = self._job(found[0])
+        self._keep(changed(job, priority=0))
+        self._before = self.fake.state
+        self._keep(changed(job, priority=1, reason="None"))
         self.seen["a job is released"] += 1
 
     def reserves(self, found: Groups) -> None:
@@ -229,7 +247,7 @@ class Traced:
             fenced.pop(name, None)
         else:
             fences[name], fenced[name] = end_s, nodes
-        self.fake.state = changed(self.fake.state, fences=fences, fenced=fenced)
+        self.fake.state = self.fake.state.with_fences(fences, fenced)
 
     def _updated(self, what: str, number: str, word: str) -> None:
         job = self._job(number)
@@ -271,7 +289,7 @@ _PATTERNS: Mapping[str, _Does] = {
     r"sched: _update_job: setting begin to (\S+) for JobId=(\d+)": Traced.begins_at,
     r"sched: _update_job: setting tres_per_node:gres:gpu:(\d+) for JobId=(\d+)": Traced.asks,
     r"sched: _update_job: set priority to (\d+) for JobId=(\d+)": Traced.prior,
-    r"sched: Created reservation=(\S+) .*nodes=(\S+) .*end=(\S+)": Traced.reserves,
+    r"sched: (?:Created|Updated) reservation=(\S+) .*nodes=(\S+) .*end=(\S+)": Traced.reserves,
     r"_slurm_rpc_delete_reservation complete for (\S+)": Traced.frees,
 }
 _EVENTS = [(re.compile(pattern), does) for pattern, does in _PATTERNS.items()]
@@ -279,6 +297,12 @@ _EVENTS = [(re.compile(pattern), does) for pattern, does in _PATTERNS.items()]
 
 def traced(lines: Iterable[str]) -> tuple[Counter[str], list[str]]:
     """Return what a log has shown how often, and what of it the fake does not do."""
+    trace, unlike = told(lines)
+    return trace.seen, unlike
+
+
+def told(lines: Iterable[str]) -> tuple[Traced, list[str]]:
+    """Return the fake that was told a log, and what of it that does not do."""
     trace, unlike = Traced(), list[str]()
     for line in lines:
         found = _LINE.match(line)
@@ -288,7 +312,7 @@ def traced(lines: Iterable[str]) -> tuple[Counter[str], list[str]]:
             except Unlike as error:
                 unlike.append(f"{found[1]}: {error}")
     unlike += [f"job {number}: {words}: it was not requeued" for number, words in trace.early()]
-    return trace.seen, unlike
+    return trace, unlike
 
 
 def main(files: Iterable[str]) -> int:
