@@ -26,6 +26,7 @@ from prove.reached import OF_ALL, OF_ONE, ON_PBS
 from prove.reached import ON_SLURM as ON_SLURM_ALONE
 from prove.rules import check
 from prove.sameness import same_by
+from prove.shown import edges_of
 from prove.world import GROWS, JOB, MAKES_ROOM, SHRINKS, SPREADS, Kind, Machine, Wrong
 
 MOST = 200_000
@@ -60,6 +61,7 @@ def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(
     assert found.states > least
     own = ON_SLURM_ALONE if system is OnSlurm else ON_PBS
     assert found.made.keys() == OF_ALL | own | OF_ONE[system.name, kind.name]
+    assert found.edges == (edges_of(kind.name) if system is OnSlurm else set())
 
 
 def test_what_is_taken_from_a_program_that_runs_is_noticed() -> None:
