@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pliant.batch.slurm.standing import ROUNDED_S
-from pliant.handover import HANDED, OURS, PINNED, Outcome
-from prove.fake_slurm import HELD, KILLS_S, Record
+from pliant.handover import FRESH_S, HANDED, OURS, PINNED, SOON_S, Outcome
+from prove.fake_slurm import HELD, KILLS_S, REQUEUE_S, Record
 from prove.seeds.disk import Disk
 from prove.seeds.owners import Owners
 from prove.seeds.programs import Run
@@ -23,7 +23,7 @@ IDLE_S = 15.0
 """So long does a program that has saved wait at most for what comes of it, undisturbed."""
 LOOK_S = 8.0
 """So old is at most what pliantd goes by where nothing goes wrong: it looks every 5 s."""
-FRESH_S = 20.0
+TAKEN_S = 20.0
 """A place that was taken so shortly ago may be lost and taken again in the same hand-over."""
 BACK_S = 70.0
 """After a pause as long as this each wrapper speaks to a pliantd that was started again."""
@@ -55,8 +55,9 @@ class Place:
     ``saved_s``: when its program saved that has not run since; ``requeued_s``: when pliantd
     requeued it that has not started since; ``had_s``: when it last had a place of its own;
     ``was_lost``: it had one, and lost it so soon that the same hand-over may take it again.
-    ``let``: the least that it asked as it was pinned as a guest, last at ``let_s``. ``crowded``:
-    somebody has started there since pliantd's last look, maybe on what its guest needs, too.
+    ``let``: the least that it asked as it was pinned as a guest, last at ``let_s``. ``told_s``: when
+    pliantd told it first when to begin, as it waits now. ``crowded``: somebody has started there
+    since pliantd's last look, maybe on what its guest needs, too.
     """
 
     gave_up: int = 0
@@ -72,6 +73,7 @@ class Place:
     is_guest: bool = False
     let: int = 0
     let_s: float = 0.0
+    told_s: float = 0.0
     makes_room: bool = False
     crowded: bool = False
 
@@ -132,7 +134,7 @@ class Rules:
     def _lets(self, job: Record, place: Place) -> None:
         """Note a guest: one that is pinned anew is so for the same room, and asks for no more."""
         asks, now_s = job.gpus * job.nodes, self._site.time.now_s
-        is_anew = place.is_guest and now_s - place.let_s < FRESH_S
+        is_anew = place.is_guest and now_s - place.let_s < TAKEN_S
         place.let, place.let_s = min(asks, place.let) if is_anew else asks, now_s
         place.is_guest = True
 
@@ -146,6 +148,21 @@ class Rules:
             if run.was_managed and not (run.has_saved or is_forgotten):
                 self.is_wrong(f"job {job.number}: its run is ended, which has not saved")
 
+    def _could_be_slurms(self, job: Record, begin_s: float) -> bool:
+        """Whether its owner's time to begin is one that Slurm, or a pliantd, gives who is requeued.
+
+        Such a one stands once the same pliantd has seen its own, and where a slurmctld that
+        forgets that forgets its shape, too (docs/promises.md).
+        """
+        place, began_s = self._places[job.number], self._site.began_s
+        if place.told_s <= job.submit_s:
+            place.told_s = began_s
+        since_s = max(place.told_s + HALF_S, self._site.started_s)
+        knows = self._owners.spoke_s.get(job.number, 0.0) > since_s and place.asked != place.gave_up
+        later_s = begin_s - job.submit_s
+        by_slurm = later_s in (SOON_S, FRESH_S) or abs(later_s - REQUEUE_S) <= ROUNDED_S
+        return by_slurm and not knows
+
     def _stands(self, job: Record, argv: Sequence[str], step: str) -> None:
         """Whether what its owner said last is so yet."""
         said = self._owners.said.get(job.number, {})
@@ -154,6 +171,8 @@ class Rules:
             words = ("Priority",) if step == "release" else (w.partition("=")[0] for w in argv[3:])
             for word in words:
                 said.pop(OF_WORDS.get(word, ""), None)
+        if step in ("reshape", "put back") and self._could_be_slurms(job, said.get("begin_s", 0.0)):
+            said.pop("begin_s")
         if step == "mold" and job.priority in OURS and ago_s < HALF_S:  # it is put back
             said.pop("gpus", None)  # it may be what was to be: as if half of it had been put back
         past_s = self._site.clock() + ROUNDED_S  # by a clock that is ahead, too
@@ -188,7 +207,7 @@ class Rules:
     def _gives_up(self, job: Record, run: Run) -> None:
         place = self._places[job.number]
         now_s = self._site.time.now_s
-        place.was_lost = place.had_s > now_s - FRESH_S
+        place.was_lost = place.had_s > now_s - TAKEN_S
         before = place.gave_up if place.was_lost else 0
         place.gave_up, place.each, place.fits = job.gpus * job.nodes, job.gpus, True
         place.on, place.most = job.on, max(before, place.gave_up)
@@ -242,7 +261,7 @@ class Rules:
 
     def _starts_first(self, job: Record, place: Place) -> None:
         """Before all others, by a pin of ours."""
-        recent = place.was_lost or self._site.worked_s(place.had_s) < FRESH_S
+        recent = place.was_lost or self._site.worked_s(place.had_s) < TAKEN_S
         again = self._disk.was_full  # of a hand-over whose end could not be stored
         if not (place.saved_s or place.requeued_s or place.is_guest or recent or again):
             self.is_wrong(f"job {job.number} starts with a pin, and has no place to return to")

@@ -99,7 +99,7 @@ class Site:
         self.told: list[Callable[[str, Sequence[str], str], None]] = []
         self.starts = 0
         self.steps: Counter[str] = Counter()
-        self._killed_s = self._started_s = 0.0  # the last time
+        self._killed_s = self.started_s = 0.0  # the last time
         self.began_s = 0.0  # when pliantd began the command that is told of: it takes a while
         self._dead: list[Process] = []
         self._older: Path | None = None
@@ -158,7 +158,7 @@ class Site:
         slurm.halts = partial(self._halts, process.loop)
         process.loop.on_error = self._internal
         self.trace.note("pliantd starts")
-        self._started_s = self.time.now_s
+        self.started_s = self.time.now_s
 
     def _halts(self, loop: Loop, step: str, job: str) -> None:
         """Let pliantd stand still before this step, if that is to be; the cluster goes on."""
@@ -176,7 +176,7 @@ class Site:
             self.stood.append((from_s, self.time.now_s))
             self.disturbed()
         self.trace.note("pliantd goes on")
-        self._started_s = self.time.now_s
+        self.started_s = self.time.now_s
 
     def _takes_s(self, is_look: bool) -> float:
         return self.takes_s(is_look)
@@ -210,7 +210,7 @@ class Site:
 
     def worked_s(self, since_s: float) -> float:
         """For how long a pliantd has run since then, but for its last pause."""
-        away_s = self._started_s - max(self._killed_s, since_s)
+        away_s = self.started_s - max(self._killed_s, since_s)
         return self.time.now_s - since_s - max(0.0, away_s)
 
     def ages(self) -> bool:
