@@ -24,7 +24,7 @@ HASTY = (
 )
 BRIEF = (
     "import pliant.node.core as core; core.SILENT_S, core.TRY_S, core.TRIES_S = 3, 0.2, 2; "
-    "from pliant.entry import main; main()"
+    "core.ROUNDS = 2; from pliant.entry import main; main()"
 )
 IMPATIENT = (
     "import pliant.node.named as named; named.WAIT_S = 0.3; from pliant.entry import main; main()"

@@ -112,6 +112,8 @@ SOON_S = 1.0
 """How long after it was put back into the queue a job may begin: the next second."""
 ASIDE_RENEW_S = 4.0
 """A fence that is aside and ends sooner than this is put there anew while its job is to start."""
+ASIDE_MOST_S = 60.0
+"""For how long after it may begin: those for whom that is kept cannot start there either."""
 FRESH_S = 5.0
 """The same beside a slurmd that ran for no longer: it may yet be told something a second time."""
 STARTS = 3
@@ -478,7 +480,8 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
     if guest.is_waiting and not guest.pinned and may_fall:
         return Step(Do.PIN_GUEST)
     falls = scene.fence_end_s > 0 and may_fall
-    if falls or 0 < scene.aside_end_s < scene.now_s + ASIDE_RENEW_S:
+    ends = 0 < scene.aside_end_s < scene.now_s + ASIDE_RENEW_S
+    if falls or (ends and scene.now_s < begin_s + ASIDE_MOST_S):
         return Step(Do.UNFENCE, opens=True)
     return _tidy(over, scene, Outcome.DONE) if over.guest and not scene.fence_end_s else _WAIT
 

@@ -664,7 +664,7 @@ class Machine(ABC):
             known = self.overs.saved_late(self.asked(), run, wish.id)
         world = self._given(world)
         if self.overs.stays(str(JOB), run, wish.id):
-            return self.happens(world, words.Requeued(world.now_s, "stays"))
+            return self.happens(world, words.Stays(world.now_s))
         return self.happens(world, words.Answered(world.now_s)) if known else world
 
     def fails(self, world: World) -> World:

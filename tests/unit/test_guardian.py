@@ -16,6 +16,7 @@ import pytest
 from fake_door import wait_until
 from limits import HANG_S
 from pliant.node.copies import AT_ONCE_S, Copies
+from pliant.node.guardian import Guardian
 from wrapped_job import ROOT, Job, ended, wrapped_job
 
 BEGAN = "pathlib.Path('pid').write_text(str(os.getpid()))\n"
@@ -204,6 +205,19 @@ def test_a_program_that_has_saved_without_its_wrapper_is_requeued(job: Job, says
     assert ended(process)[0] == 85
     assert job.requeues.read_text() == "requeue 4711\n"
     assert list((job.folder / "tmp").iterdir()) == []
+
+
+def test_the_end_of_a_program_counts_where_it_could_not_be_started_again() -> None:
+    """The process that could not become it has an exit code as well, which may be known first."""
+    guardian = Guardian(1, (0, 1), (set(), set()), None)
+    for program, code in ((5, 85), (6, 255), (0, None), (7, 255), (0, None)):
+        guardian.starts(program)
+        guardian.code = guardian.code if code is None else code
+    assert (guardian.program, guardian.code) == (0, 85)
+    guardian.starts(8)
+    guardian.code = 3
+    guardian.starts(9)
+    assert (guardian.program, guardian.code) == (9, 3)
 
 
 def test_where_the_requeue_is_refused_the_program_goes_on_here(job: Job) -> None:

@@ -584,6 +584,8 @@ def test_what_is_kept_for_others_stays_so_while_it_waits_for_anothers_fence() ->
     guest = Sight(WAITING, priority=PINNED + 1)
     room = replace(scene, job=victim, guest=guest, room_s=1015.0)
     assert next_step(intended(guest="8"), room) == Step(Do.UNFENCE, opens=True)
+    late = replace(scene, now_s=1063.0, aside_end_s=1066.0, behind_s=1063.0)
+    assert next_step(intended(), late) == Step(Do.WAIT)  # who is kept out there, too, waits for it
 
 
 def test_what_is_kept_for_others_is_open_to_them_as_soon_as_its_guest_has_started() -> None:

@@ -13,6 +13,7 @@ from pliant.node.core import (
     CHECK_S,
     FOLLOW_S,
     GATHER_S,
+    ROUNDS,
     SEVERAL,
     SILENT_S,
     TRIES_S,
@@ -201,7 +202,7 @@ def test_whatever_ends_a_shell_ends_the_waiting_of_its_wrapper(
 def test_what_pliantd_says_meanwhile_is_known_to_a_wrapper_that_waits() -> None:
     handing, _ = play(asked(), w.Ended(4.0, 85, True))
     assert play(handing, w.Learnt(5.0, USR1))[0].signal == USR1
-    running, done = play(handing, w.Requeued(5.0, "it is to stay"))
+    running, done = play(handing, w.Stays(5.0))
     assert running.stage is Stage.RUNNING
     assert w.Start() in done
 
@@ -266,7 +267,7 @@ def test_where_the_requeue_is_refused_the_program_goes_on_here() -> None:
 
 def stays(state: State | None = None) -> State:
     """Return one whose program is to go on in place after its checkpoint, at 10."""
-    return play(saved(state, WISH), w.Gathered(10.0), w.Requeued(10.0, "it stays"))[0]
+    return play(saved(state, WISH), w.Gathered(10.0), w.Stays(10.0))[0]
 
 
 GONE = "No such file or directory"
@@ -307,8 +308,26 @@ def test_a_job_whose_program_cannot_be_started_again_goes_back_to_the_queue() ->
     assert (on_pbs.stage, done) == (Stage.OVER, [w.Say(words), w.Exit(85)])
 
 
+def test_what_is_said_of_its_place_meanwhile_changes_nothing_about_its_own_requeue() -> None:
+    """Pliantd answers each watch of one that stayed so."""
+    requeuing, _ = tried(stays())
+    assert play(requeuing, w.Stays(71.0)) == (requeuing, [])
+
+
+def test_both_are_tried_again_where_it_cannot_be_requeued_either() -> None:
+    """Slurmctld may be away, or nothing be to have here for scontrol either."""
+    starting, done = play(tried(stays())[0], w.Requeued(71.0, "no answer"))
+    assert (starting.stage, starting.rounds, done) == (Stage.STARTING, 1, [])
+    running, done = play(starting, w.Ticked(71.0 + TRY_S), w.Started(76.0))
+    assert (running.stage, running.unstarted, running.rounds) == (Stage.RUNNING, 0, 0)
+    late = w.NotStarted(71.0 + TRIES_S, GONE, 127)
+    requeuing, done = play(starting, w.Ticked(76.0), w.NotStarted(76.0, GONE, 127), late)
+    assert (requeuing.stage, done) == (Stage.REQUEUING, [w.Start(), w.Requeue()])
+
+
 def test_where_that_is_refused_it_ends_as_one_whose_first_start_fails() -> None:
-    over, done = play(tried(stays())[0], w.Requeued(71.0, "disabled"))
+    requeuing = replace(tried(stays())[0], rounds=ROUNDS)
+    over, done = play(requeuing, w.Requeued(71.0, "disabled"))
     words = "the job could not be requeued (disabled); its checkpoint stays"
     assert over.stage is Stage.OVER
     assert done == [w.Say(words), w.ReportEnd(127, False), w.Exit(127)]
@@ -576,6 +595,7 @@ EVENTS = st.one_of(
     st.sampled_from([None, 1]).map(lambda task: w.Lost(0.0, task)),
     st.booleans().map(lambda others: w.Beside(0.0, others)),
     st.sampled_from(["", "refused"]).map(lambda t: w.Requeued(0.0, t)),
+    st.just(w.Stays(0.0)),
     st.booleans().map(lambda again: w.Decided(0.0, again)),
     st.just(w.Started(0.0)),
     st.just(w.NotStarted(0.0, "it is gone", 127)),

@@ -63,7 +63,7 @@ def test_where_its_end_requeues_the_job_a_wrapper_waits_for_nobody(event: w.Even
 
 def test_a_job_that_is_to_stay_goes_on_here_on_pbs_too() -> None:
     handing = State(stage=Stage.HANDING, wish=WISH, until_s=20.0, returns=True)
-    after, effects = step(handing, w.Requeued(1.0, "it is to stay"))
+    after, effects = step(handing, w.Stays(1.0))
     assert (after.stage, w.Start() in effects) == (Stage.RUNNING, True)
 
 

@@ -21,8 +21,9 @@ request and ended is never lost: pliantd requeues the job; where it is silent, w
 refused (no scontrol here, a job that may not be requeued), the program is started again right here
 at its old shape. So it is where another wrapper of the job runs a program that a requeue would end,
 and where pliantd says that the job stays: it could not start again now. Where that start fails it
-is tried for a minute (STARTING); then the job is requeued after all, for its checkpoint is there.
-That does not go round: a next run whose program cannot be started fails. On PBS our own end
+is tried for a minute (STARTING); then the job is requeued after all, for its checkpoint is there;
+and both in turn for ten minutes, where that fails. That does not go round: a next run whose program
+cannot be started fails. On PBS our own end
 requeues the job (``returns``): there is nobody to wait for, unless PBS would not learn of that end:
 then it is as on Slurm. Where a task fails when it is asked, the step has failed: all end with its
 exit code.
@@ -70,6 +71,7 @@ from pliant.node.words import (
     Start,
     Started,
     State,
+    Stays,
     Tell,
     Ticked,
     Wish,
@@ -91,6 +93,8 @@ TRY_S = 5.0
 TRIES_S = 60.0
 """For how long: a file system that was away, or a node without a process to give, may be well again
 by then, and a requeue costs the job its place."""
+ROUNDS = 9
+"""How often both are tried again where the job cannot be requeued either: for ten minutes."""
 SEVERAL = (
     "another `pliant run` of this job speaks to pliantd: neither is asked for checkpoints; "
     "one for each job, or one srun of it"
@@ -355,10 +359,17 @@ def _requeued(state: State, event: Requeued) -> Next:
     if not event.trouble:
         return replace(state, stage=Stage.LEAVING, until_s=event.at_s + TAKE_OVER_S), ()
     if state.unstarted:
-        words = f"the job could not be requeued ({event.trouble}); its checkpoint stays"
-        return _ends_unstarted(state, event.at_s, state.unstarted, words)
+        return _not_requeued(state, event)
+    return _goes_on_here(state, event.trouble)
+
+
+def _stays(state: State, _event: Stays) -> Next:
+    return _goes_on_here(state, "it could not start again now, or is to stay, pliantd says")
+
+
+def _goes_on_here(state: State, trouble: str) -> Next:
     running, start = _again(state)
-    words = f"the job could not be requeued ({event.trouble}): the program goes on here"
+    words = f"the job could not be requeued ({trouble}): the program goes on here"
     report = ReportFailed(_wish(state), words)
     return running, (Say(words), Tell(again=True), *start, report)
 
@@ -389,7 +400,8 @@ def _ticked_starting(state: State, event: Ticked) -> Next:
 
 
 def _started(state: State, _event: Started) -> Next:
-    return replace(_calm(state), most_s=float("inf")), (Say("the program was started again"),)
+    running = replace(_calm(state), most_s=float("inf"), unstarted=0, rounds=0)
+    return running, (Say("the program was started again"),)
 
 
 def _unstartable(state: State, event: NotStarted) -> Next:
@@ -398,7 +410,18 @@ def _unstartable(state: State, event: NotStarted) -> Next:
     if state.ranks > 1 or not (state.leads and state.alone):
         return _ends_unstarted(state, event.at_s, event.code, words)
     requeuing, effects = _requeue(replace(state, unstarted=event.code))
-    return requeuing, (Say(f"{words}: the job goes back to the queue"), *effects)
+    says = () if state.rounds else (Say(f"{words}: the job goes back to the queue"),)
+    return requeuing, (*says, *effects)
+
+
+def _not_requeued(state: State, event: Requeued) -> Next:
+    """Try all of it again: slurmctld may be away, or this node have no process to give."""
+    if state.rounds >= ROUNDS:
+        words = f"the job could not be requeued ({event.trouble}); its checkpoint stays"
+        return _ends_unstarted(state, event.at_s, state.unstarted, words)
+    until_s, most_s = event.at_s + TRY_S, event.at_s + TRIES_S
+    tries = replace(state, stage=Stage.STARTING, rounds=state.rounds + 1)
+    return replace(tries, until_s=until_s, most_s=most_s), ()
 
 
 def _ends_unstarted(state: State, at_s: float, code: int, words: str) -> Next:
@@ -487,7 +510,8 @@ _ON: Mapping[tuple[Stage, type], _Handler] = {
     (Stage.CHECKING, Ticked): _ticked_checking,
     (Stage.HANDING, Answered): _answered,
     (Stage.HANDING, Ticked): _ticked_handing,
-    **{(stage, Requeued): _requeued for stage in (Stage.HANDING, Stage.REQUEUING)},
+    (Stage.HANDING, Stays): _stays,
+    (Stage.REQUEUING, Requeued): _requeued,
     (Stage.LEAVING, Ticked): _ticked_leaving,
     (Stage.FOLLOWING, Wished): _wished_following,
     (Stage.FOLLOWING, Ticked): _ticked_following,

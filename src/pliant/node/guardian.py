@@ -36,6 +36,7 @@ class Guardian:
         self.pipes, (self.caught, self.mask), self.prctl = pipes, signals, prctl
         self.known: dict[str, str] = {"saved": "", "lost": "", "termed": ""}
         self.is_alone = self.has_others = False
+        self.before = 0
 
     def stand(self) -> None:
         """Wait for both; end with the wrapper's exit code, the program's where that is lost."""
@@ -65,7 +66,7 @@ class Guardian:
         while (end := attempt(os.waitpid, -1, os.WNOHANG)) and end[0]:
             for line in os.fsdecode(attempt(os.read, self.pipes[0], 65536) or b"").split("\n"):
                 word, _, self.known[word] = line.partition(" ")
-                self.program = int(self.known[word]) if word == "program" else self.program
+                self.starts(int(self.known[word])) if word == "program" else None
             pid, code = end[0], os.waitstatus_to_exitcode(end[1])
             if pid == self.witness:
                 self.witness, self.saw = 0, -code
@@ -79,6 +80,12 @@ class Guardian:
                 self.code = self.code if self.is_alone else code
                 self.alone(code) if self.is_alone else None
         self.has_others = end is not None
+
+    def starts(self, program: int) -> None:
+        """Note the program's process; 0: that was none, and the end of the one before counts."""
+        if program:
+            self.before = self.code
+        self.program, self.code = program, self.before
 
     def alone(self, code: int) -> None:
         """Say that nobody asks the program for checkpoints any more."""

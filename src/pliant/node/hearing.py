@@ -40,8 +40,7 @@ class Hearing:
         self._post(w.Answered(time.monotonic()))
 
     def _stays(self) -> None:
-        words = "it could not start again now, or is to stay, pliantd says"
-        self._post(w.Requeued(time.monotonic(), words))
+        self._post(w.Stays(time.monotonic()))
 
     def _beside(self, others: bool) -> None:
         self._post(w.Beside(time.monotonic(), others))

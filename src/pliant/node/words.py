@@ -59,6 +59,7 @@ class State:
     alone: bool = True  # no other wrapper of this job speaks to pliantd
     returns: bool = False  # a job that ends with CHECKPOINTED goes back to the queue (PBS)
     unstarted: int = 0  # what to end with where nobody takes a job whose program cannot be started
+    rounds: int = 0  # how often that could not be requeued either
 
 
 # What happens
@@ -176,6 +177,13 @@ class Requeued:
 
 
 @dataclass(frozen=True, slots=True)
+class Stays:
+    """The job could not start again now, or is to stay, pliantd says."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
     """The program was started again."""
 
@@ -223,6 +231,7 @@ Event = (
     | Answered
     | Beside
     | Requeued
+    | Stays
     | Started
     | NotStarted
     | Decided
