@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from benchmarks.drill.acts import for_a_while, kill_guardian_for_good
 from benchmarks.drill.fault import Act
+from benchmarks.drill.field import COME_S
 from benchmarks.drill.pbs_field import STATE_FILE, PbsField
 from pliant.handover import Outcome
+
+LAUNCHES = "41"
+"""The substate of a job that is being launched (PRERUN)."""
 
 
 def by_owner(*words: str) -> Act:
@@ -40,7 +44,12 @@ def kill_guardian(field: PbsField) -> None:
 
 
 def keep_jobs(field: PbsField) -> None:
-    """Start pbs_mom again as one does who keeps its jobs: it is not told how their scripts end."""
+    """Start pbs_mom again as one does who keeps its jobs: it is not told how their scripts end.
+
+    Not while it launches the job: that it takes for one that has not begun from then on, with or
+    without Pliant, and its end is seen by nobody.
+    """
+    field.wait(lambda: field.show(field.job).get("substate") != LAUNCHES, "no launch", COME_S)
     field.kill("pbs_mom")
     field.dead.remove("pbs_mom")
     field.start("pbs_mom", "-p")
