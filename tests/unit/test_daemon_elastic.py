@@ -1659,6 +1659,16 @@ def test_what_a_plan_starts_somebody_on_is_kept_for_it(bench: Bench) -> None:
     assert bench.elastic._places.kept(job, Wanted(ONE, ("n2",))) == frozenset()
 
 
+def test_who_moves_is_kept_from_where_it_was(bench: Bench) -> None:
+    """Once something is decided: before, nobody knows what is kept."""
+    bench.listens(LIMITED)
+    job, to = bench.one(LIMITED), Wanted(ONE, ("n2",))
+    assert bench.elastic._places.kept(job, to) == frozenset()
+    bench.elastic.overs.begin(job, to, NOW_S + 60, "it is fair")
+    bench.elastic.decided(kept_on("n1", job), Plan())
+    assert bench.elastic._places.kept(job, to) == {"n1"}
+
+
 def test_what_is_planned_for_a_job_itself_is_kept_for_nobody_else(bench: Bench) -> None:
     job = replace(bench.one(LIMITED), expected_nodes=("n2",), expected_s=NOW_S + 60)
     waits = replace(job, state=JobState.WAITING, nodes=())
@@ -1714,6 +1724,8 @@ def test_kept_from_a_guest_is_what_those_before_it_wait_for(bench: Bench, *, bef
     assert bench.elastic._places.kept(victim, wanted) == frozenset({"n2"} if before else {})
     wanted = replace(wanted, asks=asks)
     bench.elastic.decided(replace(seen, waiting=(*seen.waiting, guest)), Plan())
+    plain = replace(wanted, asks=replace(asks, shape=TWO, next_shape=None))
+    assert bench.elastic._places.kept(victim, plain) == {"n2"}
     larger = replace(wanted, asks=replace(guest, next_shape=Shape(1, 3)))
     assert bench.elastic._places.kept(victim, larger) == frozenset()
 
