@@ -324,7 +324,7 @@ class Run:
             if not begun:
                 self._who["run"] = str(answer.run)
             if answer.stays:
-                self._happens(words.Requeued(self._time.now_s, "stays"))
+                self._happens(words.Stays(self._time.now_s))
             self._wished(answer)
             if not fresh and begun and self._time.now_s - since_s < FIRST_S:
                 await asyncio.sleep(FIRST_S)
@@ -363,7 +363,7 @@ class Run:
     async def _insist_saved(self, fields: Mapping[str, str]) -> None:
         while (answer := await self._insist("run-saved", fields)) is not None:
             if answer.stays:
-                self._happens(words.Requeued(self._time.now_s, "stays"))
+                self._happens(words.Stays(self._time.now_s))
                 return
             self._happens(words.Answered(self._time.now_s))
             await asyncio.sleep(REPORT_S)
