@@ -752,6 +752,18 @@ def test_a_time_limit_that_its_owner_gave_it_meanwhile_stands(site: Recorded) ->
     assert [under_way.step(2).do, under_way.step(3).outcome] == [Do.UNFENCE, Outcome.CHANGED]
 
 
+def test_a_shorter_one_that_its_owner_gave_it_meanwhile_stands_and_it_gets_its_shape(
+    site: Recorded,
+) -> None:
+    under_way = Clocked(site)
+    under_way.over = replace(under_way.over, end_s=NOW_S + 500)
+    under_way.step()
+    goes_back(site)
+    site.job("30")["Resource_List"]["walltime"] = "00:05:00"
+    assert under_way.step(2).do is Do.RESHAPE
+    assert not any("walltime" in word for word in site.said[-1])
+
+
 def test_its_owner_wins_after_the_look_and_after_the_new_shape_too(site: Recorded) -> None:
     under_way = Clocked(site)
     under_way.step()

@@ -280,7 +280,7 @@ class Handing:
         begin_s = _may_begin_s(row, self._clock())
         words = (
             *shape_words(row, job, over.shape, job.noted(over.shape), site),
-            *_left(over, begin_s),
+            *_left(over, begin_s, job_of(row, site).time_limit_s),
             *("-W", "run_count=0", "-a", _text(begin_s)),
         )
         self._tell(Step(Do.RESHAPE), over, ("qalter", *words, over.job))
@@ -294,7 +294,8 @@ class Handing:
         row = self._waiting(over, job, site)
         begin_s = _may_begin_s(row, self._clock())
         before = shape_words(row, job, over.before, job.flag, site)
-        for words in filter(None, (_left(over, begin_s), before)):
+        left = _left(over, begin_s, job_of(row, site).time_limit_s)
+        for words in filter(None, (left, before)):
             try:
                 self._tell(step, over, ("qalter", *words, over.job))
             except Refused as error:
@@ -414,10 +415,14 @@ def _has_come(over: HandOver, rows: Mapping[str, JobRow], kept: Kept) -> bool:
     return row is None or not (row.waits or row.starts_falsely)
 
 
-def _left(over: HandOver, begin_s: float) -> Sequence[str]:
-    """Return what is left of a job's time limit, where it does not begin anew."""
+def _left(over: HandOver, begin_s: float, limit_s: float) -> Sequence[str]:
+    """Return what is left of a job's time limit, where it does not begin anew.
+
+    One that is less already is its owner's.
+    """
     left_s = max(60, int(over.end_s - begin_s))
-    return ("-l", f"walltime={left_s}") if over.end_s else ()
+    lowers = over.end_s > 0 and not 0 < limit_s <= left_s
+    return ("-l", f"walltime={left_s}") if lowers else ()
 
 
 def _text(instant_s: float) -> str:

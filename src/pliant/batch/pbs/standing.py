@@ -42,6 +42,7 @@ def stands(row: JobRow, now: Job, job: Job, over: HandOver, now_s: float) -> boo
         return True
     if now.spec == job.noted(over.shape):
         return True
-    # only then do we write a time limit: PBS itself gives one to jobs that ask for a range
-    limits = not over.end_s or now.time_limit_s == job.time_limit_s
+    # only then do we write a time limit: PBS itself gives one to jobs that ask for a range; less
+    # than it had is its owner's to say, and stands
+    limits = not over.end_s or 0 < now.time_limit_s <= job.time_limit_s
     return limits and (now.shape, now.spec) == (job.shape, job.spec)
