@@ -28,6 +28,9 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.daemon.handing.HandOvers.forgotten: not over.saved_s": (
         "what was never saved was saved at no time, which is too long ago"
     ),
+    "pliant.batch.pbs.fences.Fences.let_in: known.fence.lets != whom": (
+        "it is quicker: what the hooks are told is not written again as it is"
+    ),
     "pliant.batch.pbs.handing._lets_guest: over.guest": ("no fence lets in who has no name"),
     "pliant.daemon.handing.UNNUMBERED: '' in UNNUMBERED": _BOUND,
     "pliant.daemon.handing.UNNUMBERED: 0 in UNNUMBERED": _BOUND,
