@@ -184,7 +184,8 @@ class HandOver:
 
     ``made``: whether it was seen to ask for ``shape`` since it was last reshaped: what it asked
     before is then its owner's, and not what a refused reshape left. Stored with what is intended.
-    ``begin_s``: when it was told to begin last, once that was seen to be taken; 0 before.
+    ``told_s``: when it was told to begin last, taken or not; ``begin_s``: the same once that was
+    seen to be taken, 0 before.
 
     ``refused``: in the batch system's words why it does not get that shape, said first at
     ``refused_s`` of a reshape; ``for_good``: that is given up. ``back_s``: since when it turns
@@ -217,6 +218,7 @@ class HandOver:
     hindered_s: float = 0.0
     barred: bool = False
     changed: bool = False
+    told_s: float = 0.0
     begin_s: float = 0.0
 
     @property

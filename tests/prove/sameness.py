@@ -102,6 +102,7 @@ def _under_way(active: Sequence[Any], world: World, seen: Seen) -> object:
         *(known["requeued"], known["stays"], known["ready"], known["once_more"]),
         (known["job"].time_limit_s, known["job"].limit_shown_s),
         over.saved_s and world.job.runs and heard,
+        world.job.waits and (over.told_s == world.job.begin_s, over.begin_s == world.job.begin_s),
         *[seen(float(int(known[name])), SOON_S) for name in ("ran_s", "waits_s")],
         over.guest and (seen(known["room_s"]), seen(known["unpinned_s"]), known["no_guest"]),
     )

@@ -33,6 +33,7 @@ from pliant.daemon.handing import (
 from pliant.errors import Refused, Unavailable
 from pliant.grammar import parse, put_token
 from pliant.handover import (
+    FRESH_S,
     GIVE_UP_S,
     OURS,
     PINNED,
@@ -993,6 +994,31 @@ def test_a_job_begins_after_the_second_in_which_it_was_last_seen_to_run(bench: B
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
     assert bench.hands.job.start_s > bench.hands.job.killed_s
+
+
+def test_nor_is_a_later_time_its_owners_where_the_slurmd_has_just_started(bench: Bench) -> None:
+    save_later(bench)
+    while bench.hands.job.state == "RUNNING":
+        bench.overs.turn()
+    bench.overs.turn()
+    bench.hands.fake.slurmd = f"{bench.hands.fake.now_s:.0f}"
+    bench.hands.fake.loses_its_node(bench.hands.job)
+    bench.go_on()
+    job = bench.hands.job
+    assert (bench.ends, job.gpus) == ([("7", Outcome.DONE)], 2)
+    assert job.begin_s == int(job.killed_s) + FRESH_S
+
+
+def test_a_job_is_back_since_slurmctld_says_so_where_pliantds_clock_is_ahead(bench: Bench) -> None:
+    bench.hands.fake.slurmd = f"{bench.hands.fake.now_s:.0f}"
+    bench.hands.fake.ahead_s = 3.0
+    save_later(bench)
+    while bench.hands.job.state != "PENDING":
+        bench.go_on(1)
+    bench.hands.pass_time(1.0)  # the next look sees it a second later
+    bench.go_on()
+    job = bench.hands.job
+    assert (bench.ends, job.begin_s) == ([("7", Outcome.DONE)], job.submit_s + FRESH_S)
 
 
 def test_nor_does_one_that_a_pliantd_that_starts_finds_waiting_since_before_it_saved(

@@ -370,6 +370,14 @@ def test_once_ours_was_seen_another_time_to_begin_is_its_owners(
     assert begins_by_others(begins, over, 121.0, QUEUED_S + 1) is theirs
 
 
+@pytest.mark.parametrize(("told_s", "theirs"), [(0.0, True), (6.0, True), (7.0, False)])
+def test_what_it_was_told_is_ours_before_it_was_seen(told_s: float, *, theirs: bool) -> None:
+    """It waits since before its SubmitTime: a run whose node goes down as it ends keeps that."""
+    over = replace(OVER, told_s=QUEUED_S + told_s)
+    begins = row(eligible=instant(QUEUED_S + 7.0))
+    assert begins_by_others(begins, over, 121.0, QUEUED_S + 2) is theirs
+
+
 @pytest.mark.parametrize(
     ("auth", "parameters", "delay_s"),
     [

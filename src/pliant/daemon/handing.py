@@ -130,7 +130,6 @@ class _Active:
     spoke_s: float = float("-inf")  # when its `pliant run` last said anything
     withheld_s: float = 0.0  # since when its requeue is, 0 while it is not
     ran_s: float = 0.0  # when it was last seen to run or to end
-    told_s: float = 0.0  # when it was told to begin last
     waits_s: float = 0.0  # since when it is seen to wait, where the batch system does not say
     behind_s: float = 0.0  # when another's fence was last seen around its nodes
     room_s: float = 0.0  # when it was last seen to make room for its guest yet; 0.0: it was not
@@ -613,7 +612,7 @@ class HandOvers:
             self._note_refusal(active, UNMADE, now_s, for_good=False)
         if step.begin_s:
             with self._lock:
-                active.told_s, active.over = step.begin_s, replace(active.over, begin_s=0.0)
+                active.over = replace(active.over, told_s=step.begin_s, begin_s=0.0)
         over = active.over
         if step.do is Do.RESHAPE:
             with self._lock:
@@ -744,7 +743,7 @@ class HandOvers:
             self._note_made(active, made=True)
         if job.changed and job.state is JobState.WAITING:
             active.over = replace(active.over, changed=True)
-        elif job.state is JobState.WAITING and job.begins_s == active.told_s > 0:
+        elif job.state is JobState.WAITING and job.begins_s == active.over.told_s > 0:
             active.over = replace(active.over, begin_s=job.begins_s)
         if step.do is Do.REQUEUE:
             active.requeued = True
@@ -783,7 +782,7 @@ def _as_queued(active: _Active, scene: Scene, took_s: float) -> Scene:
     """
     if scene.job.state is not JobState.WAITING:
         active.ran_s, active.waits_s = scene.now_s, 0.0
-    elif scene.job.queued_s < int(max(active.ran_s, active.over.saved_s)):
+    elif scene.job.queued_s < int(max(active.ran_s, active.over.saved_s - scene.ahead_s)):
         active.waits_s = active.waits_s or scene.now_s + took_s
         return replace(scene, job=replace(scene.job, queued_s=float(int(active.waits_s))))
     return scene

@@ -65,7 +65,8 @@ def begins_by_others(row: JobRow, over: HandOver, delay_s: float, now_s: float) 
     later_s, seen = begins_s - submit_s, over.begin_s > submit_s
     kept = seen and over.shape != over.before and _is_made(row, over)
     by_slurm = abs(later_s - delay_s) <= ROUNDED_S and not kept
-    by_us = begins_s == over.begin_s if seen else later_s in (SOON_S, FRESH_S)
+    soon = later_s in (SOON_S, FRESH_S)  # as a pliantd may have told it that was killed since
+    by_us = begins_s == over.begin_s if seen else soon or begins_s == over.told_s
     return not (by_slurm or by_us or begins_s <= now_s + ROUNDED_S)
 
 
