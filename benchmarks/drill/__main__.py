@@ -130,12 +130,11 @@ def _print(task: Task, ran: Ran) -> None:
 
 
 def _end_at_a_signal(stopping: threading.Event) -> None:
-    """End after the runs that are under way; at the second signal at once."""
+    """End after the runs that are under way, whose batch systems are to be taken down."""
 
-    def end(number: int, _frame: object) -> None:
+    def end(_number: int, _frame: object) -> None:
         print("ending after what runs now", flush=True)
         stopping.set()
-        signal.signal(number, signal.default_int_handler)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)

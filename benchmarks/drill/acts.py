@@ -110,13 +110,13 @@ def stale(change: str) -> Act:
 def second_pliantd(field: Field) -> None:
     """Start another pliantd with the same configuration; it has to leave by itself.
 
-    So this tries the lock of the state directory. One with another directory and another socket,
-    on this host or on another one, is not tried.
+    What keeps it from working is the lock of the state directory, or the name of the cluster's on
+    this host. One with another directory on another host is not tried.
     """
-    main = "from pliant.daemon.main import main; main()"
+    main, said = "from pliant.daemon.main import main; main()", len(field.said())
     second = field.spawn([sys.executable, "-c", main, "--config", str(field.toml)], {})
-    if second.wait(COME_S) == 0:
-        raise PliantError("a second pliantd of one state began to work")
+    if second.wait(COME_S) == 0 or "another pliantd" not in field.said(said):
+        raise PliantError(f"a second pliantd of one state: {field.said(said).strip() or 'it ran'}")
 
 
 # --- what passes by itself -------------------------------------------------------------------

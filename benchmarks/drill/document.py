@@ -50,14 +50,15 @@ jobs is submitted before pliantd may be asked about it. What died is started aga
 or is in no hand-over any more; "pins": the same of its priorities. They may for as long as the \
 fault itself lasts, and by how much pliantd's clock is wrong. (A fence that nobody ends ends by \
 itself after two minutes.) An owner's update or hold that does not stand once pliantd has nothing \
-under way is not good either.
+under way is not good either, nor is a time to begin that neither its owner nor the batch system's \
+own requeue has given the job.
 
 "Not good, at most" bounds how often a hand-over with a fault of this kind does harm, with 95 % \
 confidence (the exact bound of Clopper and Pearson; for none of n about 3/n, the rule of three), \
 where each hand-over counts as a draw of its own. "Another first by the fault itself": \
 the batch system or a user sends the job back, and whoever waits may start before it; whether \
 somebody slipped in is not asked then. "Not made": the job goes on without what was asked for it, \
-as it may where the fault keeps it from that; where nothing does, that counts as not good. "Steps \
+as it may where the fault keeps it from that; where nothing does, that counts as not good; what it has the batch system says, not pliantd. "Steps \
 done again" were done, and not saved, when a run was ended. Where the fault itself ends it (a node \
 goes down, a user requeues the job), that is only told; else it is not good, be it one step: a \
 program ends with what it has saved. "Put right by hand": what an administrator does where \
@@ -73,7 +74,8 @@ as another first. Or it has forgotten that the job was requeued and runs again: 
 it once more, and the few seconds of that run are done again.
 
 A "second pliantd of the same state" is one of the same configuration, which the lock of its state \
-directory keeps from working; one with another directory, or on another host, is not tried here."""
+directory, or its cluster's name on this host, keeps from working; one with another directory on \
+another host is not tried here."""
 
 _GO_ON = """\
 ## How to go on

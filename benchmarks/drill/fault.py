@@ -30,7 +30,8 @@ class Fault:
     GPUs. ``around``: what holds from before pliantd starts until all is over. ``after``: what the
     user does when all is quiet. ``first``: the batch system or its user sends the job back, behind
     whoever may start at once. ``stands``: a field of the
-    job, and what it must say once all is quiet. ``held``: its owner has held it, and it must be
+    job, and what it must say once all is quiet. ``limit_s``: its time limit, which its owner has
+    lowered, is then no more than that. ``held``: its owner has held it, and it must be
     held yet when all is quiet, before ``after``. ``options``: more of its submission.
     ``guest_ends``: how the trial job ends. ``once``: the next hand-over would not begin as this.
     ``made``: nothing keeps the job from getting what is asked for it. ``as_was``: it may start
@@ -51,6 +52,7 @@ class Fault:
     after: Act = lambda _field: None
     first: bool = False
     stands: tuple[str, str] = ("", "")
+    limit_s: int = 0
     held: bool = False
     options: tuple[str, ...] = ()
     guest_ends: str = "COMPLETED"

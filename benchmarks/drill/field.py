@@ -57,10 +57,12 @@ def runs(process: psutil.Process) -> bool:
 class Admin(ABC):
     """What time or an administrator would do for the jobs of a run, so that nobody waits for it.
 
-    ``did``: what of the batch system's own it has put right.
+    ``did``: what of the batch system's own it has put right; ``late``: what was seen to begin later
+    than the batch system itself, or a hand-over, would have it.
     """
 
     did: int = 0
+    late: str = ""
 
     @abstractmethod
     def tend(self) -> Sequence[Mapping[str, str]]:
@@ -277,7 +279,7 @@ class Field(ABC):
 
     def kill(self, part: str) -> None:
         """Kill a daemon, and wait until it is gone."""
-        process = psutil.Process(self.pid(part))
+        process = self._process(part)
         is_ours = process.ppid() == os.getpid()  # asked now: any thread's Popen may reap it then
         process.kill()
         if is_ours:
@@ -287,17 +289,27 @@ class Field(ABC):
 
     def signal(self, part: str, number: signal.Signals) -> None:
         """Send a signal to a daemon that runs."""
-        psutil.Process(self.pid(part)).send_signal(number)
+        self._process(part).send_signal(number)
+
+    def _process(self, part: str) -> psutil.Process:
+        """Return what runs of a daemon; raises PliantError where it has ended by itself."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            pid = self.pid(part)  # of none psutil would take us
+            if pid is not None and runs(process := psutil.Process(pid)):
+                return process
+        self.dead.append(part)
+        raise PliantError(f"{part} has ended by itself")
 
     def restore(self) -> None:
-        """Start what died, take nodes back."""
+        """Start what died, take nodes back, but for what lasts yet for a while."""
         for part in self.dead:
             if part != "pliantd":
                 self.start(part)
         self.dead = []
         if self.daemon is None or self.daemon.poll() is not None:
             self.pliantd()
-        self.resume_nodes()
+        if not self.is_disturbed:
+            self.resume_nodes()
 
     @property
     def is_disturbed(self) -> bool:
@@ -332,6 +344,11 @@ class Field(ABC):
     def has_saved(self) -> bool:
         """Whether the job's last run has written its checkpoint."""
         return (self.place / "log").read_text().splitlines()[-1].startswith("saved")
+
+    def worked_s(self) -> float:
+        """Return when the job's program last wrote that it began or saved; 0.0: it never did."""
+        log = self.place / "log"
+        return log.stat().st_mtime if log.exists() else 0.0
 
     def works(self) -> bool:
         """Whether the program counts, below a wrapper: without one it is about to be ended."""

@@ -26,7 +26,7 @@ _LET_IN = (
     *("runjob hook off for a while", "what the hooks are told lost"),
     *("store says nothing, pliantd killed", "store says not saved, pliantd killed"),
     *("disk full from the start, pliantd killed", "manager reruns", "user holds unobserved"),
-    *("user lowers the time limit", "user alters GPUs", "user holds"),
+    *("user alters GPUs", "user holds"),
 )
 """Where no fence is, or none that would be read, or its user has changed a job meanwhile: one
 that was sent back may start as it was then.
@@ -91,6 +91,8 @@ _KINDS: Sequence[Fault] = (
         "user lowers the time limit",
         ANY,
         pbs.by_owner("qalter", "-l", "walltime=25:00", "{job}"),
+        limit_s=25 * 60,
+        made=True,
     ),
     Fault(
         "user alters GPUs",

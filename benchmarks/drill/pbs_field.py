@@ -39,10 +39,13 @@ _STATES = {"R": "RUNNING", "E": "COMPLETING", "S": "SUSPENDED", "U": "SUSPENDED"
 _PROCESSES = {"pbs_server": "pbs_server.bin"}
 _DELETED, _STARTING = 91, 41
 """Substates: qstat's, of a job that was deleted, and of one of which its nodes are being told."""
+ROUNDED_S = 2.0
 EMPTY_S = 30.0
 """How long a job may be said to run of which nothing does."""
 AGAIN_S = 30.0
 """How long a job that was deleted has to end."""
+HOOK_S = 60.0
+"""So long after it went back our hook lets a job begin (wait_s)."""
 FAR_S = 10.0
 """No time to begin of a hand-over's is so far ahead."""
 _TOML = """\
@@ -81,6 +84,7 @@ class PbsAdmin(Admin):
     area: PbsField
     hurries: bool = False
     did: int = 0
+    late: str = ""
     _hurried: set[tuple[str, str]] = field(default_factory=set)
     _empty_s: dict[str, float] = field(default_factory=dict)  # since when nothing of it runs
 
@@ -90,7 +94,10 @@ class PbsAdmin(Admin):
         for job, shown in every.items():
             self._rerun(job, shown)
             start = (job, shown.get("Execution_Time", ""))
-            far = shown.get("job_state") == "W" and _instant(start[1]) > time.time() + FAR_S
+            ahead_s = _instant(start[1]) - time.time() if shown.get("job_state") == "W" else 0.0
+            far = ahead_s > FAR_S
+            if ahead_s > HOOK_S + ROUNDED_S:
+                self.late = f"it begins at {start[1]}, in {ahead_s:.0f} s"
             waits = self.hurries and far and start not in self._hurried
             if waits and not self.area.is_under_way():
                 self.area.tell("qalter", "-a", f"{datetime.now(UTC):%Y%m%d%H%M.%S}", job)
@@ -285,6 +292,7 @@ class PbsField(Field):
             "Restarts": told.get("run_count", 0),
             "TresPerNode": f"gpu:{asked.get('ngpus', 0)}",
             "EligibleTime": told.get("Execution_Time", ""),
+            "TimeLimit": asked.get("walltime", ""),
         }
         return {name: str(value) for name, value in shown.items()}
 

@@ -13,8 +13,19 @@ from itertools import groupby
 from pathlib import Path
 
 from benchmarks.drill.fault import UNHALTED_S, Fault
-from benchmarks.drill.field import COME_S, ENDED, LOOK_S, SHAPES, STEPS, Admin, Field, checksum
+from benchmarks.drill.field import (
+    COME_S,
+    ENDED,
+    GPUS,
+    LOOK_S,
+    SHAPES,
+    STEPS,
+    Admin,
+    Field,
+    checksum,
+)
 from benchmarks.drill.work import Work
+from pliant.batch.slurm.values import duration_s
 from pliant.handover import Outcome
 
 log = logging.getLogger("pliant.drill")
@@ -129,8 +140,9 @@ def _run(area: Field, fault: Fault, moments: Sequence[str], ran: Ran, draw: rand
         _begin(area, fault, draw)
         while not area.has_ended:
             last = len(ran.seen) == len(moments)
-            if _is_asked(area, fault, ran.seen[-1], draw, again=len(ran.seen) > 1):
-                _hand_over(area, fault, ran.seen[-1], draw, last=last)
+            asked = _asked(area, fault, ran.seen[-1], draw, again=len(ran.seen) > 1)
+            if asked:
+                _hand_over(area, fault, ran.seen[-1], draw, asked, last=last)
             else:
                 ran.seen.pop()
                 _until_over(area, fault, ran.seen[-1], last=True)
@@ -196,10 +208,11 @@ def _begin(area: Field, fault: Fault, draw: random.Random) -> None:
         area.pliantd()
 
 
-def _is_asked(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, again: bool) -> bool:
+def _asked(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, again: bool) -> str:
     """Ask for a resize or a preemption, and let another job wait; pliantd halts where it is to.
 
-    False for one that is not to be asked ``again`` so soon.
+    Return how many GPUs the job is to have then; "" for one that is not to be asked ``again`` so
+    soon.
     """
     if seen.moment not in UNHALTED_S:
         area.halt_at(seen.moment)
@@ -222,15 +235,18 @@ def _is_asked(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, aga
                 raise
             area.cancel(area.guest)  # room is made for it of itself
             area.guest = ""
-            return False
-        return True
-    shapes, since_s = draw.sample(SHAPES, len(SHAPES)), time.monotonic()
+            return ""
+        return str(GPUS)
+    shapes, since_s, asked = draw.sample(SHAPES, len(SHAPES)), time.monotonic(), ""
     admin = area.admin(hurries=True)
 
     def is_asked() -> bool:
+        nonlocal asked
         _tended(area, fault, seen, admin)  # it may be on its way back, without pliantd
         others = (one for one in shapes if int(one) != area.gpus())
-        return any(area.ask("resize", job=area.number, shape=shape) for shape in others)
+        took = (one for one in others if area.ask("resize", job=area.number, shape=one))
+        asked = next(took, "")
+        return asked != ""
 
     def rests() -> bool:
         says_so = any(words in area.trouble for words in _RESTS)
@@ -239,11 +255,13 @@ def _is_asked(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, aga
     try:
         area.wait(lambda: (again and rests()) or is_asked(), "the wish", COME_S)
     finally:
-        seen.righted += admin.did
-    return not area.trouble
+        _note(fault, seen, admin)
+    return asked
 
 
-def _hand_over(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, last: bool) -> None:
+def _hand_over(
+    area: Field, fault: Fault, seen: Seen, draw: random.Random, asked: str, *, last: bool
+) -> None:
     """Inject the fault, and wait until the job works again or has ended."""
     came = False
     if seen.moment in UNHALTED_S:
@@ -257,7 +275,9 @@ def _hand_over(area: Field, fault: Fault, seen: Seen, draw: random.Random, *, la
         area.let_go()
         time.sleep(draw.uniform(0.2, 1.5))
         area.restore()
-    until_quiet(area, seen, LEFT_S + abs(fault.skew_s))  # by a wrong clock it may begin so late
+    left_s = LEFT_S + abs(fault.skew_s)  # by a wrong clock it may begin so late
+    until_quiet(area, fault, seen, left_s)
+    seen.unmade = _unmade(area) or _other_shape(area, asked)
     if (fault.made and seen.unmade) or (seen.unmade == Outcome.AS_WAS and not fault.as_was):
         seen.words.append(f"it was not made: {seen.unmade}")
     if seen.is_faulty:
@@ -292,7 +312,7 @@ def _overs(area: Field) -> int:
     return len(told.handovers) if told else 0
 
 
-def until_quiet(area: Field, seen: Seen, left_s: float) -> None:
+def until_quiet(area: Field, fault: Fault, seen: Seen, left_s: float) -> None:
     """Wait until pliantd has nothing under way, and count what it leaves for so long."""
     admin, since_s = area.admin(), time.monotonic()
 
@@ -314,8 +334,14 @@ def until_quiet(area: Field, seen: Seen, left_s: float) -> None:
         told = area.history()
         rows = [f"{r.run} {r.outcome or 'under way'}" for r in told.handovers] if told else "?"
         seen.words.append(f"not quiet: {rows}")
-    seen.unmade = _unmade(area)
+    _note(fault, seen, admin)
+
+
+def _note(fault: Fault, seen: Seen, admin: Admin) -> None:
+    """Note what was put right by hand, and a time to begin that nobody but Pliant can have set."""
     seen.righted += admin.did
+    if admin.late and fault.stands[0] != "EligibleTime":
+        seen.words.append(f"a time to begin is left: {admin.late}")
 
 
 def _left(area: Field, *, over: bool, waits: bool) -> tuple[int, int]:
@@ -336,12 +362,21 @@ def _unmade(area: Field) -> str:
     return "" if outcome == Outcome.DONE else outcome
 
 
+def _other_shape(area: Field, asked: str) -> str:
+    """What the batch system shows of a job that pliantd calls made; "" where that was asked."""
+    area.wait(lambda: area.show(area.job) != {}, "an answer", COME_S)
+    has = area.show(area.job).get("TresPerNode", "").rpartition(":")[2]
+    return "" if has == asked else f"it has {has} GPUs, not {asked}"
+
+
 def stands(area: Field, fault: Fault, seen: Seen) -> None:
     """Say what the job's user changed or held, and something else has changed or ended since."""
     name, value = fault.stands[0], fault.stands[1].format(rival=area.rival)
     shown = area.show(area.job)
     if shown.get(name, "") != value:
         seen.words.append(f"{name}={value} does not stand: {_told(shown)}")
+    if fault.limit_s and duration_s(shown.get("TimeLimit", "")) > fault.limit_s:
+        seen.words.append(f"its owner's time limit does not stand: {shown.get('TimeLimit')}")
     if fault.held and not area.is_held(shown):
         seen.words.append(f"its owner's hold does not stand: {_told(shown)}")
 
@@ -379,7 +414,7 @@ def _until_over(area: Field, fault: Fault, seen: Seen, *, last: bool) -> None:
         area.has_ended = True
         return
     finally:
-        seen.righted += admin.did
+        _note(fault, seen, admin)
     if seen.slipped and "slurmctld" in fault.name and area.has_forgotten_a_fence():
         seen.first, seen.slipped = 1, 0
         seen.words = [words for words in seen.words if not words.startswith(SLIPPED)]

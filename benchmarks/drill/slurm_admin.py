@@ -26,6 +26,9 @@ IDLE_S = 15.0
 LOOK_S = 1.0
 FAR_S = 10.0
 """No begin time of a hand-over's is so far ahead."""
+REQUEUE_S = 121.0
+"""So long after a requeue Slurm itself lets a job begin."""
+ROUNDED_S = 2.0
 
 
 @dataclass(slots=True)
@@ -35,6 +38,7 @@ class SlurmAdmin(Admin):
     area: SlurmField
     hurries: bool = False
     did: int = 0
+    late: str = ""
     _hurried: set[tuple[str, str]] = field(default_factory=set)
     _looked_s: float = 0.0
     _idle_s: float = 0.0  # since when
@@ -55,10 +59,24 @@ class SlurmAdmin(Admin):
             self.area.scontrol("release", job)
             self.did += 1
         far = reason == "BeginTime" and instant(shown["EligibleTime"]) > time.time() + FAR_S
+        if far and job == self.area.job and not self._is_slurms(shown, time.time()):
+            self.late = f"it begins at {shown['EligibleTime']}, submitted {shown['SubmitTime']}"
         waits = self.hurries and far and start not in self._hurried
         quiet = waits and not self.area.is_under_way()  # a checkpoint may have come after all
         if quiet and not self.area.scontrol("update", f"jobid={job}", "StartTime=now+3"):
             self._hurried.add(start)
+
+    def _is_slurms(self, shown: Mapping[str, str], now_s: float) -> bool:
+        """Whether a time to begin is the one of Slurm's own requeue, or pliantd's clock is so far.
+
+        Of a run whose node goes down as it ends Slurm notes no new SubmitTime.
+        """
+        begins_s, submit_s = instant(shown["EligibleTime"]), instant(shown["SubmitTime"])
+        most_s = max(REQUEUE_S, FAR_S + abs(self.area.skew_s)) + ROUNDED_S
+        is_old = submit_s < self.area.worked_s() - ROUNDED_S
+        is_after_it = abs(begins_s - submit_s - REQUEUE_S) <= ROUNDED_S
+        is_ours = begins_s <= now_s + FAR_S + abs(self.area.skew_s)
+        return begins_s <= now_s + most_s and (is_old or is_after_it or is_ours)
 
     def _look(self, every: Sequence[Mapping[str, str]]) -> None:
         """Look after the nodes, now and then."""
@@ -67,7 +85,8 @@ class SlurmAdmin(Admin):
         if "PENDING" not in states or now_s - self._looked_s < LOOK_S:
             return
         self._looked_s = now_s
-        self.did += self.area.resume_nodes()
+        if not self.area.is_disturbed:
+            self.did += self.area.resume_nodes()
         waits = any(shown.get("Reason", "").startswith(KEPT) for shown in every)
         if not waits or states & {"RUNNING", "COMPLETING"} or self.area.fences():
             self._idle_s = now_s

@@ -124,7 +124,13 @@ _KINDS: Sequence[Fault] = (
     Fault("next run killed at its start", ("after:release",), slurm.kill_start, first=True),
     Fault("user cancels", ANY, slurm.cancel, ends="CANCELLED"),
     Fault("user holds", HOLDS, slurm.hold, after=_release, first=True, held=True),
-    Fault("user updates", ANY, slurm.by_owner("update", "jobid={job}", "TimeLimit=25"), made=True),
+    Fault(
+        "user updates",
+        ANY,
+        slurm.by_owner("update", "jobid={job}", "TimeLimit=25"),
+        limit_s=25 * 60,
+        made=True,
+    ),
     *(
         Fault(
             f"user updates {what}",

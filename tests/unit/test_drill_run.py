@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -12,11 +15,22 @@ from benchmarks.drill import pbs_faults, slurm_faults
 from benchmarks.drill.fault import Fault
 from benchmarks.drill.field import Admin
 from benchmarks.drill.pbs_field import PbsField
-from benchmarks.drill.run import PASSED_BY, Ran, Seen, count_work, run, stands, until_quiet
+from benchmarks.drill.run import (
+    PASSED_BY,
+    Ran,
+    Seen,
+    _other_shape,
+    count_work,
+    run,
+    stands,
+    until_quiet,
+)
+from benchmarks.drill.slurm_admin import SlurmAdmin, instant
 from benchmarks.drill.slurm_field import SlurmField
 from benchmarks.drill.work import Work
 
 from pliant.daemon.answers import HandOverHistory, HistoryAnswer
+from pliant.errors import PliantError
 from pliant.handover import GUEST, PINNED, Outcome
 
 NOTHING = Fault("nothing", ("asked",))
@@ -25,7 +39,10 @@ RUNS, WAITS = ("RUNNING", "4294901758"), ("PENDING", "4294901758")
 
 
 class Idle(Admin):
-    """Does nothing."""
+    """Does nothing; ``late``: what it has seen."""
+
+    def __init__(self, late: str = "") -> None:
+        self.late = late
 
     def tend(self) -> Sequence[Mapping[str, str]]:
         return ()
@@ -34,12 +51,16 @@ class Idle(Admin):
 class Still(SlurmField):
     """A Slurm of which the same is shown for ever: of its jobs, its fences and the hand-over."""
 
-    def __init__(self, jobs: Mapping[str, tuple[str, str]], outcome: str, fences: int = 0) -> None:
+    def __init__(
+        self, jobs: Mapping[str, tuple[str, str]], outcome: str, fences: int = 0, **more: str
+    ) -> None:
         super().__init__(Path(), job=JOB, guest=GUESTS)
-        self.jobs, self.outcome, self.standing = jobs, outcome, fences
+        self.jobs, self.outcome, self.standing, self.more = jobs, outcome, fences, more
+        self.late = ""
 
     def show(self, job: str) -> Mapping[str, str]:
-        return dict(zip(("JobState", "Priority"), self.jobs.get(job, ()), strict=False))
+        shown = dict(zip(("JobState", "Priority"), self.jobs.get(job, ()), strict=False))
+        return {**shown, **self.more}
 
     def history(self) -> HistoryAnswer:
         over = HandOverHistory(1.0, 0, "4", "2", "", "why", outcome=self.outcome)
@@ -50,7 +71,7 @@ class Still(SlurmField):
 
     def admin(self, *, hurries: bool = False) -> Admin:  # type: ignore[override]  # the only admin here
         assert not hurries
-        return Idle()
+        return Idle(self.late)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +91,18 @@ def test_a_fence_or_a_pin_that_nothing_needs_any_more_is_left(
     field: Still, left: tuple[int, int]
 ) -> None:
     seen = Seen("asked")
-    until_quiet(field, seen, left_s=0.0)
+    until_quiet(field, NOTHING, seen, left_s=0.0)
     assert (seen.fences, seen.pins) == left
     assert seen.words == ([f"left for 0 s: {left[0]} fences, {left[1]} pins"] if any(left) else [])
     assert seen.is_good == (not any(left))
+
+
+@pytest.mark.parametrize(("stands", "is_good"), [("", False), ("EligibleTime", True)])
+def test_a_time_to_begin_that_is_nobodys_is_left(stands: str, *, is_good: bool) -> None:
+    field, seen = Still({JOB: RUNS}, Outcome.DONE), Seen("asked")
+    field.late = "it begins at noon"
+    until_quiet(field, replace(NOTHING, stands=(stands, "noon")), seen, left_s=0.0)
+    assert seen.is_good is is_good
 
 
 @pytest.mark.parametrize(
@@ -102,6 +131,70 @@ def test_an_owners_hold_that_somebody_ended_is_not_good() -> None:
     assert stood.is_good
     (words,) = ended.words
     assert words.startswith("its owner's hold does not stand: JobId=None JobState=PENDING ")
+
+
+LOWERED = Fault("user lowers the time limit", ("asked",), limit_s=25 * 60)
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_good"),
+    [("00:25:00", True), ("00:24:00", True), ("00:30:00", False), ("1-00:00:00", False)],
+)
+def test_a_longer_time_limit_than_its_owner_gave_it_is_not_good(
+    limit: str, *, is_good: bool
+) -> None:
+    seen = Seen("asked")
+    stands(Still({JOB: RUNS}, Outcome.DONE, TimeLimit=limit), LOWERED, seen)
+    assert seen.is_good is is_good
+
+
+def test_a_job_is_made_what_was_asked_by_what_the_batch_system_says_of_it() -> None:
+    made = Still({JOB: RUNS}, Outcome.DONE, TresPerNode="gres:gpu:2")
+    assert _other_shape(made, "2") == ""
+    assert _other_shape(made, "1") == "it has 2 GPUs, not 1"
+
+
+SUBMITTED = "2026-11-30T12:00:00"
+SUBMITTED_S = instant(SUBMITTED)
+
+
+@pytest.mark.parametrize(
+    ("begins", "worked_s", "skew_s", "is_slurms"),
+    [
+        ("12:02:01", -5.0, 0, True),  # as after each requeue
+        ("12:02:01", 100.0, 0, True),  # its SubmitTime is from before the run
+        ("12:01:40", 60.0, 0, True),  # so it may be of a requeue just now
+        ("12:01:00", -5.0, 0, False),
+        ("14:00:00", -5.0, 0, False),
+        ("14:00:00", 100.0, 0, False),
+        ("12:00:35", -5.0, 30, True),  # nothing begins before pliantd's own now
+    ],
+)
+def test_a_time_to_begin_that_no_requeue_gives_is_seen(
+    begins: str, worked_s: float, skew_s: int, tmp_path: Path, *, is_slurms: bool
+) -> None:
+    field = Still({}, "", Reason="BeginTime", SubmitTime=SUBMITTED)
+    field.place, field.skew_s = tmp_path, skew_s
+    (tmp_path / "log").touch()
+    os.utime(tmp_path / "log", (SUBMITTED_S + worked_s,) * 2)
+    shown = {"SubmitTime": SUBMITTED, "EligibleTime": f"2026-11-30T{begins}"}
+    assert SlurmAdmin(field)._is_slurms(shown, SUBMITTED_S + 1.0) is is_slurms
+
+
+class Gone(Still):
+    """One whose daemons have ended by themselves."""
+
+    def pid(self, _part: str) -> int | None:
+        return None
+
+
+def test_a_daemon_that_has_ended_by_itself_is_told_and_nobody_else_is_killed() -> None:
+    field = Gone({}, "")
+    with pytest.raises(PliantError, match="slurmd-n1 has ended by itself"):
+        field.kill("slurmd-n1")
+    with pytest.raises(PliantError, match="pliantd has ended by itself"):
+        field.signal("pliantd", signal.SIGSTOP)
+    assert field.dead == ["slurmd-n1", "pliantd"]
 
 
 class Broken(Still):
