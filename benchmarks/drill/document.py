@@ -58,11 +58,11 @@ confidence (the exact bound of Clopper and Pearson; for none of n about 3/n, the
 where each hand-over counts as a draw of its own. "Another first by the fault itself": \
 the batch system or a user sends the job back, and whoever waits may start before it; whether \
 somebody slipped in is not asked then. "Not made": the job goes on without what was asked for it, \
-as it may where the fault keeps it from that; where nothing does, that counts as not good; what it has the batch system says. "Steps done \
-again" were done, and not saved, when a run was ended. Where the fault itself ends it (a node goes \
-down, a user requeues the job), that is only told; else it is not good, be it one step: a program \
-ends with what it has saved. "Put right by hand": what an administrator does where the batch \
-system itself does not go on.
+as it may where the fault keeps it from that; where nothing does, that counts as not good. What it \
+has then the batch system says. "Steps done again" were done, and not saved, when a run was ended. \
+Where the fault itself ends it (a node goes down, a user requeues the job), that is only told; \
+else it is not good, be it one step: a program ends with what it has saved. "Put right by hand": \
+what an administrator does where the batch system itself does not go on.
 
 A slurmctld that is killed forgets its last seconds, with or without Pliant: a job that it had \
 started in them it starts again, its node refuses that, and Slurm holds the job and drains the \
