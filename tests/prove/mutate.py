@@ -15,6 +15,7 @@ import logging
 import multiprocessing
 import os
 import re
+import resource
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,14 +28,20 @@ import pytest
 
 from prove.__main__ import SYSTEMS, explored
 from prove.mutants import Mutant, mutants
-from prove.noted import Noted, noted_of, read_page, write_page
+from prove.noted import (
+    MOST,
+    MOST_S,
+    TEST_S,
+    WAITS,
+    Noted,
+    decision_at,
+    noted_of,
+    read_page,
+    write_page,
+)
 from prove.unneeded import UNNEEDED
 
 UNIT = Path(__file__).parents[1] / "unit"
-MOST_S, MOST = 600.0, 200_000
-"""After so many seconds, or states, a mutant does not end."""
-TEST_S = 60
-"""After so many seconds a test does not, which takes a few."""
 _PLIANTD = ("daemon_handing", "daemon_elastic", "daemon_run_verbs", "daemon_stalled", "daemon")
 _PLACES = ("leftover", "room_for_guests", "slurm_limits", *_PLIANTD, "cycle")
 _SLURM = ("slurm_handing", "slurm_standing", "slurm_update")
@@ -60,10 +67,6 @@ Where there is room the exploration says itself: it takes nothing out there.
 """
 
 
-def _too_long(_number: int, _frame: object) -> None:
-    raise _TooLongError
-
-
 Found = tuple[Mutant, str, str]
 """A mutant, what notices it ("" for nothing), and why nothing need."""
 
@@ -73,20 +76,32 @@ class _TooLongError(BaseException):
 
 
 class _First:
-    """The test that failed first, or did not end."""
+    """The test that failed first, or which limit one had reached."""
 
-    name = ""
+    by = ""
 
     def pytest_runtest_logstart(self) -> None:
-        signal.signal(signal.SIGALRM, _too_long)
-        signal.alarm(TEST_S)
+        self._limit = ""
+        signal.signal(signal.SIGPROF, self._too_long)
+        signal.signal(signal.SIGALRM, self._too_long)
+        _end_test_after(TEST_S)
 
     def pytest_runtest_logfinish(self) -> None:
-        signal.alarm(0)
+        _end_test_after(0)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and not self.name:
-            self.name = report.nodeid.removeprefix("unit/")
+        if report.failed and not self.by:
+            self.by = self._limit or report.nodeid.removeprefix("unit/")
+
+    def _too_long(self, number: int, _frame: object) -> None:
+        used = f"{TEST_S} CPU" if number == signal.SIGPROF else f"{WAITS * TEST_S:,}"
+        self._limit = f"no end of a test in {used} seconds"
+        raise _TooLongError
+
+
+def _end_test_after(cpu_s: int) -> None:
+    signal.setitimer(signal.ITIMER_PROF, cpu_s)
+    signal.setitimer(signal.ITIMER_REAL, WAITS * cpu_s)
 
 
 def _noticed(mutant: Mutant, likely: Sequence[str], told: Connection) -> None:
@@ -106,7 +121,7 @@ def _by_one_of(tests: Sequence[str]) -> str:
     first = _First()
     if tests:
         _pytest(tests, "-x", "--hypothesis-seed=0", plugins=[first])
-    return first.name
+    return first.by
 
 
 def _by_a_test(names: Sequence[str]) -> str:
@@ -114,7 +129,7 @@ def _by_a_test(names: Sequence[str]) -> str:
     for name in dict.fromkeys(names):
         status = _pytest([f"test_{name}.py"], "-x", "--hypothesis-seed=0", plugins=[first])
         if status:
-            return first.name or f"test_{name}.py: {status!s}"
+            return first.by or f"test_{name}.py: {status!s}"
     return ""
 
 
@@ -130,6 +145,8 @@ def _by_exploring(module: str) -> str:
     for system, kind in ((one, kind) for one in own or SYSTEMS for kind in one.kinds):
         try:
             found = explored(system, faults=1, kind=kind, most=MOST, to_the_end=False)
+        except OverflowError:
+            return f"no end in {MOST:,} states"
         except Exception as error:
             return f"{system.name}, {kind.name} explored: {type(error).__name__}"
         if found.wrong:
@@ -147,16 +164,28 @@ def tried(mutant: Mutant, likely: Sequence[str] = ()) -> str:
 def _apart(target: Callable[..., None], *what: object) -> str:
     """Do it in a process of its own; return what that tells."""
     ours, its = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("fork").Process(target=target, args=(*what, its))
+    process = multiprocessing.get_context("fork").Process(
+        target=_limited, args=(target, *what, its)
+    )
     process.start()
     its.close()
     try:
-        return str(ours.recv()) if ours.poll(MOST_S) else "it does not end"
+        waited_s = WAITS * MOST_S
+        return str(ours.recv()) if ours.poll(waited_s) else f"no end in {waited_s:,} seconds"
     except EOFError:
-        return "it dies"
+        process.join(TEST_S)
+        is_limit = process.exitcode == -signal.SIGXCPU
+        return f"no end in {MOST_S:,} CPU seconds" if is_limit else "it dies"
     finally:
         process.kill()
         process.join()
+
+
+def _limited(target: Callable[..., None], *what: object) -> None:
+    """Do it; the kernel ends this process when it has used too much CPU."""
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_S, most))
+    target(*what)
 
 
 def _chosen(words: Sequence[str]) -> Iterator[Mutant]:
@@ -200,7 +229,7 @@ def _noted(found: Iterable[Found]) -> Iterator[tuple[Noted, set[str]]]:
     """Yield what was found by function, and which were needed after all; each written at once."""
     for where, some in groupby(found, key=lambda one: one[0].where):
         told = [*some]
-        new = noted_of(where, [(by, reason) for _, by, reason in told])
+        new = noted_of(where, [(decision_at(one.name, one.line), by, why) for one, by, why in told])
         write_page([*PARTS], {one.name: one for one in (*read_page(), new)}.values(), UNNEEDED)
         yield new, {mutant.name for mutant, _, reason in told if reason}
 
@@ -220,7 +249,7 @@ def main() -> int:
         parser.error(f"{' '.join(chosen.part)}: no such module; they are {', '.join(PARTS)}")
     modules = {mutant.module.__name__ for mutant in every}
     if by := _may_be_told(modules):
-        parser.error(f"{by} fails as it is: nothing can be told by it")
+        parser.error(f"with nothing taken out, too: {by}; nothing can be told so")
     noted, known = [], {name for name in UNNEEDED if name.startswith(_in(modules))}
     for one, unneeded in _noted(_all_tried(every, chosen.at_once)):
         noted.append(one)

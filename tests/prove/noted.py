@@ -9,18 +9,34 @@ from itertools import groupby
 from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs" / "mutants.md"
-_HEAD = """\
+MOST_S, TEST_S, WAITS = 1_200, 120, 20
+"""CPU seconds after which a mutant, and a test with it, has no end; by the clock so many times that.
+
+By the clock all is slow where others are at work too. With nothing wrong all tests and explorations
+of a mutant take some 250 CPU seconds, and a test a few. One that waits for ever uses none.
+"""
+MOST = 200_000
+"""States after which an exploration has no end; the largest has less than half as many."""
+_HEAD = f"""\
 # Each decision of a hand-over, and what notices it where it is missing
 
 `make prove-mutants` takes each decision out in turn: a statement, a condition, a part of one, a case, one
 argument of `min` or `max`. Then a unit test must fail, or the exploration must find something wrong. It writes
 this page; `MODULES=` tries some modules alone, and leaves the rows of the others as they were. A function that
 is not listed was not tried yet. Named is what failed first, so others may fail too.
+
+Without a decision a loop may run for ever, which counts as noticed, and is named as `no end`: a test had used
+{TEST_S} CPU seconds, where it takes a few, or all tests and explorations {MOST_S:,}, where they take some 250; or an
+exploration had come to {MOST:,} states. What only waits is ended after {WAITS} times as many seconds by the clock.
 """
 _COLUMNS = ("decisions", "noticed", "no difference", "not noticed")
 _ROW = re.compile(r"\| `([\w.]+)` \|" + r" (\d+) \|" * 4 + r" (.*) \|")
 _TEST = re.compile(r"`(test_\w+\.py)`|`(test_\w+)`")
 _EXPLORED = "the exploration"
+_IN_WORDS = re.compile(
+    rf"{_EXPLORED}|it dies|no end(?: of a test)? in [\d,]+ (?:CPU seconds|seconds|states)"
+)
+_MISSED = re.compile(r"- (`([\w.]+): .*`, line \d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +48,7 @@ class Noted:
     unneeded: int = 0
     missed: int = 0
     by: Sequence[str] = ()  # as test_file.py::test_name, or in other words
+    unnoticed: Sequence[str] = ()  # those that were not noticed, as the page says it
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -40,12 +57,18 @@ class Noted:
         return (every, self.noticed, self.unneeded, self.missed)
 
 
-def noted_of(name: str, told: Iterable[tuple[str, str]]) -> Noted:
-    """Return what is noted of a function: of each mutant what noticed it, or why none need."""
+def noted_of(name: str, told: Iterable[tuple[str, str, str]]) -> Noted:
+    """Return what is noted of a function: of each mutant its name, what noticed it, why none need."""
     told = tuple(told)
-    by = [_plain(by) for by, _ in told if by]
-    unneeded = sum(1 for by, reason in told if reason and not by)
-    return Noted(name, len(by), unneeded, len(told) - len(by) - unneeded, tuple(dict.fromkeys(by)))
+    by = [_plain(by) for _, by, _ in told if by]
+    missed = [which for which, by, reason in told if not by and not reason]
+    unneeded = len(told) - len(by) - len(missed)
+    return Noted(name, len(by), unneeded, len(missed), tuple(dict.fromkeys(by)), tuple(missed))
+
+
+def decision_at(decision: str, line: int) -> str:
+    """Name a decision that nothing noticed."""
+    return f"`{decision}`, line {line}"
 
 
 def _plain(by: str) -> str:
@@ -57,13 +80,15 @@ def _plain(by: str) -> str:
 
 def read_page(page: Path = PAGE) -> Iterator[Noted]:
     """Yield what the page says as it is."""
+    lines = page.read_text().splitlines() if page.exists() else []
+    missing = [found.groups() for line in lines if (found := _MISSED.fullmatch(line))]
     module = ""
-    for line in page.read_text().splitlines() if page.exists() else ():
+    for line in lines:
         module = line.removeprefix("## ") if line.startswith("## ") else module
         if (row := _ROW.fullmatch(line)) and module:
-            name, _, noticed, unneeded, missed, by = row.groups()
-            counts = (int(noticed), int(unneeded), int(missed))
-            yield Noted(f"{module}.{name}", *counts, tuple(_named(by)))
+            name, by = f"{module}.{row[1]}", tuple(_named(row[6]))
+            missed = tuple(which for which, where in missing if where == name)
+            yield Noted(name, int(row[3]), int(row[4]), int(row[5]), by, missed)
 
 
 def _named(words: str) -> Iterator[str]:
@@ -72,8 +97,7 @@ def _named(words: str) -> Iterator[str]:
         file = found[1] or file
         if found[2]:
             yield f"{file}::{found[2]}"
-    if _EXPLORED in words:
-        yield _EXPLORED
+    yield from _IN_WORDS.findall(words)
 
 
 def write_page(
@@ -96,9 +120,18 @@ def write_page(
                 f"{_row(one.name.removeprefix(f'{module}.'), one.counts)} {_said(one.by)} |"
                 for one in some
             ]
+    lines += ["", "## Not noticed", ""]
+    lines += [f"- {which}" for some in parts.values() for one in some for which in _missed(one)]
     lines += ["", "## Known to make no difference", ""]
     lines += [f"- `{name}`: {reason}." for name, reason in sorted(unneeded.items())]
     page.write_text("\n".join(lines) + "\n")
+
+
+def _missed(one: Noted) -> Iterator[str]:
+    """Name what was not noticed; of what was tried before it was named there is the count alone."""
+    yield from one.unnoticed
+    if unnamed := one.missed - len(one.unnoticed):
+        yield f"`{one.name}`: {unnamed}, to be tried again: not named before"
 
 
 def _columns(first: str) -> str:
