@@ -192,8 +192,7 @@ class Handing:
         """
         row = _guest_row(rows, over.guest)
         sight = self._sight(row)
-        since_s = over.saved_s - ahead_s
-        if row is not None and not _waits_next(row) and instant_s(row.start) >= since_s:
+        if row is not None and not _waits_next(row):
             return replace(sight, state=JobState.RUNNING)
         # No node can ever hold what it asks for, or its owner lets it begin later.
         later = sight.begins_s > self._clock() - ahead_s + SOON_S
