@@ -559,6 +559,8 @@ def test_a_guest_is_pinned_once_nothing_but_its_fence_keeps_its_room() -> None:
     assert next_step(over, replace(scene, now_s=1001.5)) == Step(Do.WAIT)  # it may not begin yet
     assert next_step(over, scene).do is Do.PIN_GUEST
     assert next_step(over, replace(scene, fence_end_s=0.0)).do is Do.PIN_GUEST
+    unfenced = replace(scene, now_s=1001.5, fence_end_s=0.0)  # its victim may begin in a moment
+    assert next_step(replace(over, barred=True), unfenced).do is Do.PIN_GUEST
 
 
 def test_what_is_kept_for_others_is_open_to_them_as_soon_as_it_has_started() -> None:
