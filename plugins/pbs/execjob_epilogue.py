@@ -1,8 +1,9 @@
 """The execjob_epilogue hook: a checkpointed job that exits 85 goes back to the queue.
 
-It waits there, held by us or until a time, so that pliantd can give it another shape. pliantd ends
-that; where it is away, time or the periodic hook does. PBS holds a job for good once it was started
-more than 20 times, so its run_count begins anew here, wherever pliantd is.
+It waits there until a time, so that pliantd can give it another shape, and lets it begin at once;
+where pliantd is away, that time comes. It is not held: PBS has one system hold for all who set one,
+so nobody could tell ours from that of a dependency or an administrator. PBS itself holds a job for
+good once it was started more than 20 times, so its run_count begins anew here, wherever pliantd is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import pbs
 
 from pliant.filter.pbs.names import (
     BACK,
-    HELD,
     RESTARTS,
     RETURNS,
     Back,
@@ -39,16 +39,13 @@ def main(event: Any) -> None:
             job.Variable_List[BACK] = str(Back(runs, back.times))
         event.accept()
     begins_s, counted = 0, 0
-    settings = read_settings(pbs.hook_config_filename)
     if "[" in str(job.id):
-        # one of an array has no hold of its own, and keeps its shape: it starts when it can; PBS
+        # one of an array has no time of its own, and keeps its shape: it starts when it can; PBS
         # makes its variables anew, so that its run_count alone tells how often it was restarted
         counted = min(runs, OF_TASKS)
-    elif settings.back != "hold":
-        job.Execution_Time = begins_s = int(time.time()) + settings.wait_s
     else:
-        job.Variable_List[HELD] = "0"
-        job.Hold_Types = pbs.hold_types("s")
+        wait_s = read_settings(pbs.hook_config_filename).wait_s
+        job.Execution_Time = begins_s = int(time.time()) + wait_s
     before = str(item(job.Variable_List, RESTARTS) or "")
     job.Variable_List[RESTARTS] = str(earlier_runs(before) + runs - counted)
     job.Variable_List[BACK] = str(Back(counted, back.times + 1 if back else 1, begins_s))

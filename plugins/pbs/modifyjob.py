@@ -9,7 +9,7 @@ import pbs
 
 from pliant.filter.pbs.change import decide_change
 from pliant.filter.pbs.decide import Known, Submission
-from pliant.filter.pbs.names import BACK, HELD, PLACE, RESTARTS, RETURNS, WROTE, shape_variables
+from pliant.filter.pbs.names import BACK, PLACE, RESTARTS, RETURNS, WROTE, shape_variables
 from pliant.hooks.reading import (
     RUNS,
     WAITS,
@@ -29,7 +29,7 @@ from pliant.model.shapes import Shape
 def main(event: Any) -> None:
     """Decide about one change."""
     job, was = event.job, event.job_o
-    kept = (*shape_variables(Shape()), RESTARTS, RETURNS, HELD, BACK, PLACE, WROTE)
+    kept = (*shape_variables(Shape()), RESTARTS, RETURNS, BACK, PLACE, WROTE)
     before = Submission(
         str(was.queue or ""),
         resource_texts(was.Resource_List),

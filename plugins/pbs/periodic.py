@@ -1,46 +1,25 @@
 """The periodic hook: where pliantd is away, it does what of its work others wait for.
 
-Jobs that our epilogue hook held are released. And PBS starts no cycle of its scheduler for a job
-that our runjob hook refused: where pliantd has left fences behind, some are started here.
+PBS starts no cycle of its scheduler for a job that our runjob hook refused: where pliantd has left
+fences behind, some are started here.
 
-It runs in a process of its own beside the server, and looks at jobs only while pliantd is away.
+It runs in a process of its own beside the server, and looks at no job.
 """
 
 from __future__ import annotations
 
-import re
 import subprocess
 import time
 from typing import Any
 
 import pbs
 
-from pliant.filter.pbs.names import BY_QHOLD, HELD
 from pliant.filter.pbs.schedulers import LIST, WAKE, kicks, listed
-from pliant.hooks.reading import (
-    attribute,
-    item,
-    read_fences_file,
-    read_settings,
-    read_state_file,
-    seconds,
-)
+from pliant.hooks.reading import attribute, read_fences_file, read_settings, read_state_file
 
-JOB_ID = re.compile(r"[0-9]+(\[[0-9]*\])?(\.[A-Za-z0-9._-]+)?", re.ASCII)
-AT_ONCE = 50
 LIMIT_S = 20
 REFUSED_S = 600.0
 """For how long after a fence somebody may wait whom it kept out."""
-
-
-def is_ours(job: Any) -> bool:
-    """Whether a job waits with the hold of our epilogue hook, and has not run since that."""
-    mark = item(attribute(job, "Variable_List"), HELD)
-    if str(attribute(job, "Hold_Types")) != "s" or not mark or not JOB_ID.fullmatch(str(job.id)):
-        return False
-    if str(attribute(job, "comment") or "").startswith(BY_QHOLD):
-        return False
-    return str(seconds(attribute(job, "run_count"))) == str(mark)
 
 
 def tell(command: str, *words: str) -> None:
@@ -69,15 +48,11 @@ def kick(qmgr: str) -> None:
 
 
 def main(event: Any) -> None:
-    """Release what is held and start what was refused, unless pliantd is there to do so."""
+    """Start what was refused, unless pliantd is there to do so."""
     settings, now_s = read_settings(pbs.hook_config_filename), time.time()
     state = read_state_file(settings, "")
     if state and state.is_live(now_s):
         event.accept()
-    if not (state and state.is_live(now_s, settings.away_s)):
-        held = [str(job.id) for job in pbs.server().jobs() if is_ours(job)]
-        for start in range(0, len(held), AT_ONCE):
-            tell(settings.qrls, "-h", "s", *held[start : start + AT_ONCE])
     ends = [fence.until_s for fence in read_fences_file(settings)]
     if any(now_s - end_s < REFUSED_S for end_s in ends):
         kick(settings.qmgr)

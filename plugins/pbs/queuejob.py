@@ -32,7 +32,7 @@ def leave_others(event: Any) -> None:
     """Accept a job that says nothing to Pliant: this comes first, and all else after it.
 
     A job submitted from within a job by ``qsub -V`` has that one's variables: what our hooks would
-    act upon is taken away.
+    act upon is taken away, and what those of 0.1.0 would: a node may have them still.
     """
     for name in (RETURNS, HELD, BACK, PLACE, WROTE, UNANSWERED):
         if item(event.job.Variable_List, name):

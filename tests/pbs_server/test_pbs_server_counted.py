@@ -55,21 +55,6 @@ def test_none_is_held_for_going_back_to_the_queue(pliantd: Server) -> None:
     assert (pliantd.job(job_id)["job_state"], pliantd.job(job_id)["Exit_status"]) == ("F", 0)
 
 
-def test_nor_does_who_was_not_asked_stay_held_by_our_hook(server: Server) -> None:
-    path = server.directory / "pliant.toml"
-    text = path.read_text()
-    path.write_text(text.replace("[pbs]\n", '[pbs]\nback = "hold"\n'))
-    server.pliant("install", "pbs", "--apply")
-    try:
-        job_id = goes_back(server)
-        until(lambda: server.job(job_id).get("job_state") == "F")
-        job = server.job(job_id)
-        assert (job["Exit_status"], str(job["Variable_List"]["PLIANT_HELD"])) == (0, "0")
-    finally:
-        path.write_text(text)
-        server.pliant("install", "pbs", "--apply")
-
-
 def test_nor_is_one_of_an_array(server: Server) -> None:
     path = server.home / "starts"
     path.unlink(missing_ok=True)

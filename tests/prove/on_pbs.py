@@ -55,7 +55,7 @@ SLOW_S = 200.0
 """How long a hook on a node takes that is slow: its alarm is at 300 s."""
 OTHER = "other"
 """Another queue."""
-CHANGES = frozenset(("qalter", "qrls", "qrerun"))
+CHANGES = frozenset(("qalter", "qrerun"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class OnPbs(Machine):
         match argv:
             case ("qstat" | "pbsnodes" | "qmgr", *_):
                 return ""
-            case ("qrls", "-h", "s", number) | ("qalter", *_, number):
+            case ("qalter", *_, number):
                 return "" if number == str(JOB) else "it is another's job"
             case ("qrerun", number):
                 job = self.fake.state.jobs[int(number)]

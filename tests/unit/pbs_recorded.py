@@ -95,8 +95,6 @@ class Recorded:
                     job["schedselect"] = self._as_started(job, text)
             elif name == "run_count":
                 job["run_count"] = int(text)
-                variables = job["Variable_List"]  # as our modifyjob hook does
-                variables.update({n: text for n in ("PLIANT_HELD",) if variables.get(n)})
 
     def _as_started(self, job: Mapping[str, Any], select: str) -> str:
         """Return a select with what a chunk has by default."""

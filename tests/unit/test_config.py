@@ -127,6 +127,11 @@ def test_how_long_the_history_is_kept(text: dict[str, dict[str, int]], days: int
             "one of error, warning, info, debug is expected",
         ),
         (
+            {"pbs": {"back": "hold"}},
+            "pliant.toml: [pbs] back: 'hold': \"hold\" is no longer there, and the line is to be "
+            'taken out: "time" is expected',
+        ),
+        (
             {"daemon": {"socket": "run/p.sock"}},
             "pliant.toml: [daemon] socket: 'run/p.sock': "
             "an absolute path of at most 100 bytes is expected",

@@ -20,7 +20,7 @@ from pliant.wire import ok
 
 SAYS = {
     "daemon": {"listen": "127.0.0.1:1", "user": "root", "cycle_s": 1, "admins": ["a"], "batch": "pbs"},
-    "pbs": {"server": "pbs", "timeout_s": 1, "back": "hold", "wait_s": 60},
+    "pbs": {"server": "pbs", "timeout_s": 1, "back": "time", "wait_s": 60},
     "slurm": {"timeout_s": 1, "access": "mixed"},
 }
 ANSWER = ok(json='{"wish": "w", "why": "resize", "until_s": 1.5, "several": true, "run": 1}')
@@ -31,7 +31,7 @@ def first():
     together.wait()
     said = config.parse(SAYS)
     answer = run_door.understood(ANSWER)
-    right.append((said.pbs.back, answer.run) == ("hold", 1))
+    right.append((said.pbs.back, answer.run) == ("time", 1))
 
 sys.setswitchinterval(1e-6)
 threads = [threading.Thread(target=first) for _ in range(6)]

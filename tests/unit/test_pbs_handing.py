@@ -549,16 +549,6 @@ def test_a_scheduler_that_someone_has_stopped_stays_so(site: Recorded) -> None:
     assert (under_way.step(3).do, site.said) == (Do.UNFENCE, [])
 
 
-def test_one_that_our_hook_holds_is_released(site: Recorded) -> None:
-    under_way = Clocked(site)
-    goes_back(site, job_state="H", Hold_Types="s", Execution_Time=None, run_count=1)
-    site.job("30")["Variable_List"]["PLIANT_HELD"] = 1
-    assert under_way.step(1).do is Do.RESHAPE
-    site.said.clear()
-    assert under_way.step(2).do is Do.UNFENCE
-    assert site.said[0] == ("qrls", "-h", "s", "30")
-
-
 @pytest.mark.parametrize(
     ("holds", "outcome"),
     [
@@ -568,10 +558,16 @@ def test_one_that_our_hook_holds_is_released(site: Recorded) -> None:
         ("s", Outcome.HELD),  # by what its owner lets it wait for
     ],
 )
-def test_one_that_somebody_holds_is_left(site: Recorded, holds: str, outcome: Outcome) -> None:
+@pytest.mark.parametrize("mark", ["", "1"])  # what 0.1.0 noted of a hold, by which it was ended
+def test_one_that_somebody_holds_is_left(
+    site: Recorded, holds: str, outcome: Outcome, mark: str
+) -> None:
     under_way = Clocked(site)
     under_way.step()
-    goes_back(site, job_state="H", Hold_Types=holds, Execution_Time=None)
+    goes_back(site, job_state="H", Hold_Types=holds, Execution_Time=None, run_count=1)
+    site.job("30")["Variable_List"]["PLIANT_HELD"] = mark
+    under_way.pbs.observe()
+    assert site.said == []
     assert [under_way.step(at_s).do for at_s in (0, 1)] == [Do.WAIT, Do.UNFENCE]
     assert fences(site)[0].until_s == NOW_S + 1 + START_S
     assert under_way.step(2).outcome is outcome
@@ -593,6 +589,14 @@ def test_a_fence_of_which_nobody_remembers_why_it_stands_is_opened_once_its_job_
     again.now_s = NOW_S + 3
     again.pbs.step(Step(Do.UNFENCE), over, again.job)
     assert ([*again.pbs.fences()], fences(site)[0].until_s) == ([], NOW_S + 3 + START_S)
+
+
+def test_one_that_has_no_fence_any_more_is_let_go_all_the_same(site: Recorded) -> None:
+    """Somebody has taken pliantd's file of them away."""
+    under_way = Clocked(site)
+    goes_back(site, Execution_Time=None, job_state="Q")
+    under_way.pbs.step(Step(Do.UNFENCE), under_way.over, under_way.job)
+    assert (site.said, fences(site)) == ([KICK], ())
 
 
 def test_a_time_to_begin_that_its_owner_gives_it_since_the_last_look_stands(site: Recorded) -> None:
@@ -1117,6 +1121,7 @@ def test_who_would_be_refused_its_next_start_stays_held(site: Recorded) -> None:
         ("20:10", {"Hold_Types": "us"}),
         ("20:10", {"Hold_Types": "o"}),
         ("0:10", {}),  # its starts have failed since it went back
+        ("21:11", {"comment": ""}),  # as a dependency or a hook holds
         ("", {}),
     ],
 )
@@ -1126,33 +1131,3 @@ def test_nobody_elses_hold_is_ended(site: Recorded, back: str, more: dict[str, s
     site.job("30")["Variable_List"]["PLIANT_BACK"] = back
     Pbs(site, lambda: NOW_S, NAMES).observe()
     assert site.said == []
-
-
-def test_who_goes_back_unasked_is_not_left_with_the_hold_of_our_hook(site: Recorded) -> None:
-    goes_back(site, job_state="H", Hold_Types="s", run_count=0)
-    site.job("30")["Variable_List"].update(PLIANT_BACK="0:1", PLIANT_HELD="0")
-    Pbs(site, lambda: NOW_S, NAMES).observe()
-    assert site.said == [("qrls", "-h", "s", "30")]
-
-
-def test_who_was_asked_is_released_by_its_hand_over(site: Recorded) -> None:
-    under_way = Clocked(site)
-    under_way.step()
-    goes_back(site, job_state="H", Hold_Types="s", run_count=0)
-    site.job("30")["Variable_List"].update(PLIANT_BACK="0:1", PLIANT_HELD="0")
-    under_way.pbs.observe()
-    assert site.said == []
-    under_way.now_s += FENCE_S + GIVE_UP_S + 1  # there is none any more
-    under_way.pbs.observe()
-    assert site.said == [("qrls", "-h", "s", "30"), KICK]
-
-
-def test_who_goes_back_again_once_its_hand_over_has_let_it_go_is_released(site: Recorded) -> None:
-    under_way = Clocked(site)
-    under_way.step()
-    goes_back(site, job_state="H", Hold_Types="s", Execution_Time=None, run_count=1)
-    site.job("30")["Variable_List"]["PLIANT_HELD"] = 1
-    assert [under_way.step(1).do, under_way.step(2).do] == [Do.RESHAPE, Do.UNFENCE]
-    site.said.clear()
-    under_way.pbs.observe()
-    assert site.said == [("qrls", "-h", "s", "30")]

@@ -205,18 +205,14 @@ def test_a_run_count_that_a_manager_sets_of_a_job_that_runs_is_set(site: Site) -
 
 
 def test_run_count_that_begins_anew_is_not_forgotten(site: Site) -> None:
-    was = {"PLIANT_RESTART_COUNT": "2", "PLIANT_HELD": "3", "PLIANT_BACK": "3:2"}
+    was = {"PLIANT_RESTART_COUNT": "2", "PLIANT_BACK": "3:2"}
     seen = changed(site, {}, 0, run_count=3, variables=was)
-    assert seen.variables == {
-        "PLIANT_RESTART_COUNT": "5",
-        "PLIANT_HELD": "0",
-        "PLIANT_BACK": "0:2",
-    }
+    assert seen.variables == {"PLIANT_RESTART_COUNT": "5", "PLIANT_BACK": "0:2"}
 
 
 @pytest.mark.parametrize("mode", [Mode.ENFORCE, Mode.OFF])
 def test_nor_where_the_job_says_nothing_any_more(site: Site, mode: Mode) -> None:
-    was = {"PLIANT_RESTART_COUNT": "2", "PLIANT_HELD": "", "PLIANT_BACK": "3:2"}
+    was = {"PLIANT_RESTART_COUNT": "2", "PLIANT_BACK": "3:2"}
     asked = {"select": "1:ngpus=4"}
     site.says(mode)
     seen = changed(site, {"select": "1:ngpus=3"}, 0, asked=asked, run_count=3, variables=was)
@@ -357,21 +353,8 @@ def ended(site: Site, status: int | None, returns: str = "85", **more: Any) -> S
     return site.seen("execjob_epilogue", job)
 
 
-def test_a_job_that_has_saved_goes_back_to_the_queue_held_by_us(site: Site) -> None:
-    site.options = {"back": "hold"}
-    seen = ended(site, 85)
-    assert seen.verdict[0] == "reject"
-    assert seen.job.done == ["Hold_Types", "run_count", "rerun"]
-    assert (str(seen.job.Hold_Types), seen.variables["PLIANT_HELD"]) == ("s", "0")
-    assert seen.variables["PLIANT_BACK"] == "0:1"
-
-
-@pytest.mark.parametrize("back", ["time", "hold"])
-def test_its_starts_are_counted_anew_so_that_pbs_never_holds_it_for_them(
-    site: Site, back: str
-) -> None:
-    site.options, said = {"back": back}, {"PLIANT_RETURNS": "85", "PLIANT_RESTART_COUNT": "0"}
-    starts = 0
+def test_its_starts_are_counted_anew_so_that_pbs_never_holds_it_for_them(site: Site) -> None:
+    said, starts = {"PLIANT_RETURNS": "85", "PLIANT_RESTART_COUNT": "0"}, 0
     for times in range(1, 30):  # each time one start that our hook refuses, but for the first
         starts += 1 if times == 1 else 2
         runs = 1 if times == 1 else 2
@@ -424,7 +407,7 @@ def test_a_refused_start_is_no_restart(site: Site) -> None:
     assert found["PLIANT_RESTART_COUNT"] == "2"
 
 
-def test_one_of_an_array_goes_back_without_a_hold(site: Site) -> None:
+def test_one_of_an_array_goes_back_without_a_time_to_begin(site: Site) -> None:
     assert ended(site, 85, id="7[3].head").job.done == ["run_count", "rerun"]
 
 
@@ -439,11 +422,17 @@ def test_of_one_of_an_array_run_count_alone_tells_how_often_it_started(
     assert (job.__dict__["run_count"], seen.variables["PLIANT_BACK"]) == (kept, f"{kept}:1")
 
 
-def test_it_waits_until_a_time_where_the_site_says_nothing(site: Site) -> None:
-    site.options = {"wait_s": 90}
+@pytest.mark.parametrize("more", [{}, {"back": "hold"}])  # as 0.1.0 has configured it
+def test_a_job_that_has_saved_goes_back_to_the_queue_until_a_time_and_is_not_held(
+    site: Site, more: dict[str, object]
+) -> None:
+    site.options = {"wait_s": 90, **more}
     seen = ended(site, 85)
+    assert seen.verdict[0] == "reject"
     assert seen.job.done == ["Execution_Time", "run_count", "rerun"]
     assert 80 < seen.job.Execution_Time - time.time() <= 90
+    assert seen.variables["PLIANT_BACK"] == f"0:1:{seen.job.Execution_Time}"
+    assert "PLIANT_HELD" not in seen.variables
 
 
 @pytest.mark.parametrize(
@@ -458,59 +447,6 @@ def test_any_other_end_is_an_end(
 ) -> None:
     seen = ended(site, status, returns, **more)
     assert (seen.verdict, seen.job.done) == (("accept", ""), [])
-
-
-def waiting(number: str, mark: str | None = "4", run_count: int = 4, hold: str = "s") -> Job:
-    variables = {} if mark is None else {"PLIANT_HELD": mark}
-    return Job("periodic", {}, variables, id=f"{number}.head", Hold_Types=hold, run_count=run_count)
-
-
-JOBS = (
-    waiting("1"),
-    waiting("2", mark="0", run_count=0),  # pliantd has begun to resize it
-    waiting("3", run_count=5),  # has run since: the hold is another one's
-    waiting("4", mark=None),
-    waiting("5", mark=""),
-    waiting("6", hold="us"),
-    waiting("7", hold="n"),
-    waiting("8;reboot"),
-    waiting("-9"),
-    waiting("10[3]"),
-)
-
-
-def released(site: Site, tmp_path: Path, status: int = 0) -> tuple[Pbs, list[list[str]]]:
-    said = tmp_path / "said"
-    qrls = tmp_path / "qrls"
-    qrls.write_text(f'#!/bin/sh\necho "$@" >>{said}\nexit {status}\n')
-    qrls.chmod(0o755)
-    site.options["qrls"] = str(qrls)
-    pbs = Pbs(Event("periodic"), JOBS, config=site.configured())
-    assert run(hook("periodic"), pbs) == ("accept", "")
-    return pbs, [line.split() for line in said.read_text().splitlines()] if said.exists() else []
-
-
-def test_while_pliantd_is_there_its_holds_are_its_own(site: Site, tmp_path: Path) -> None:
-    pbs, calls = released(site, tmp_path)
-    assert (calls, pbs.looked) == ([], 0)
-
-
-@pytest.mark.parametrize("status", [0, 1])
-def test_while_pliantd_is_away_our_holds_end_and_no_others(
-    site: Site, tmp_path: Path, status: int
-) -> None:
-    site.says(age_s=600)
-    _, calls = released(site, tmp_path, status)
-    assert calls == [["-h", "s", "1.head", "2.head", "10[3].head"]]
-
-
-def test_many_jobs_are_released_fifty_at_once(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(globals(), "JOBS", tuple(waiting(str(n)) for n in range(120)))
-    site.state.unlink()
-    _, calls = released(site, tmp_path)
-    assert [len(call) - 2 for call in calls] == [50, 50, 20]
 
 
 SCHEDULERS = """\

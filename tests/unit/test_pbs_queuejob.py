@@ -253,7 +253,7 @@ def test_a_job_that_says_nothing_or_goes_where_pliant_is_off_is_left_alone(
 def test_a_job_does_not_inherit_the_marks_of_the_job_that_submits_it(
     site: Site, asked: dict[str, Any]
 ) -> None:
-    variables = dict.fromkeys(("RETURNS", "HELD", "WROTE", "UNANSWERED"), "1")
+    variables = dict.fromkeys(("RETURNS", "HELD", "WROTE", "UNANSWERED"), "1")  # HELD: 0.1.0's
     variables = {f"PLIANT_{name}": text for name, text in variables.items()}
     seen = site.seen("queuejob", Job("queuejob", asked, variables))
     assert [seen.variables[name] for name in variables] == [""] * 4

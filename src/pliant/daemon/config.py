@@ -34,9 +34,9 @@
     gpu_mem_resource = ""                    # the resource of such vnodes: their GPU's memory
     gpu_vnode = ""                           # how the vnode of one GPU is called: "{host}-gpu{gpu}"
     state = "/run/pliant/pbs_state.json"     # what the hooks are told
-    back = "time"                            # "hold": how a job waits that went back to the queue
-    wait_s = 60                              # that time, in seconds from then
-    away_s = 120                             # how long pliantd is silent when holds are ended
+    wait_s = 60                              # how long a job waits at most that went back
+    back = "time"                            # of 0.1.0; has no effect
+    away_s = 120                             # of 0.1.0; has no effect
 
     [partitions]                             # of PBS: queues
     default = "observe"                      # off, observe, enforce
@@ -117,8 +117,8 @@ class PbsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     gpu_mem_resource: str = ""
     gpu_vnode: str = ""
     state: str = "/run/pliant/pbs_state.json"
-    back: Literal["time", "hold"] = "time"
     wait_s: Annotated[int, Meta(ge=1, le=600)] = 60
+    back: Literal["time"] = "time"
     away_s: Annotated[int, Meta(ge=30, le=86_400)] = 120
 
 
@@ -186,8 +186,8 @@ _RIGHT = {
     "pbs.gpu_mem_resource": 'the name of a resource, or ""',
     "pbs.gpu_vnode": 'a name with {host} before {gpu}, like "{host}-gpu{gpu}", or ""',
     "pbs.state": "an absolute path",
-    "pbs.back": "one of time, hold",
     "pbs.wait_s": "a whole number of seconds from 1 to 600",
+    "pbs.back": '"hold" is no longer there, and the line is to be taken out: "time"',
     "pbs.away_s": "a whole number of seconds from 30 to 86400",
     "slurm.conf": 'the absolute path of slurm.conf, or ""',
     "slurm.bin_dir": 'the absolute path of a directory, or ""',

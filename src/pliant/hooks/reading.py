@@ -38,10 +38,9 @@ class Settings:
 
     ``owner``: the uid that pliantd runs as: the state file is its or root's. ``gpu_vnode``: see
     pliant.filter.pbs.launched. ``type_resource``: the resource of a GPU's type;
-    ``share_resource``: the float resource of shares. ``back``: how a
-    job waits that goes back to the queue, ``wait_s`` of Execution_Time (``time``) or ``hold``.
-    ``away_s``: how old the state file is when pliantd counts as away. ``fences``: pliantd's file of
-    them. ``taken``: our own file of when a job was last submitted or started.
+    ``share_resource``: the float resource of shares. ``wait_s``: how long a job waits at most
+    that goes back to the queue. ``fences``: pliantd's file of them. ``taken``: our own file of when
+    a job was last submitted or started.
     """
 
     state: str = "/run/pliant/pbs_state.json"
@@ -51,11 +50,8 @@ class Settings:
     gpu_vnode: str = ""
     type_resource: str = ""
     share_resource: str = ""
-    back: str = "time"
     wait_s: int = 60
-    away_s: int = 120
     qalter: str = "/opt/pbs/bin/qalter"
-    qrls: str = "/opt/pbs/bin/qrls"
     qmgr: str = "/opt/pbs/bin/qmgr"
 
     @property

@@ -2,7 +2,7 @@
 
 The steps are those of :mod:`pliant.handover`. Here the job's program ends with 85, the epilogue
 hook sends it back to the queue, and what keeps it from starting there as it was is the time to
-begin (or the hold) that the hook gives it. Others are kept out of its vnodes, and of those that it
+begin that the hook gives it. Others are kept out of its vnodes, and of those that it
 is to have, by a fence (see fences.py): PBS's own scheduler starts whom it lets in, or nobody. So:
 
 - *pin* and *release* are done by nobody: PBS orders jobs as they came, and a requeued one keeps its
@@ -12,8 +12,8 @@ is to have, by a fence (see fences.py): PBS's own scheduler starts whom it lets 
 - *requeue* waits for the program's end, and after some seconds makes it.
 - *reshape* gives the request, the time to begin, and a new count of 20 starts before PBS holds it.
 - *put back* gives the request as it was, and the time to begin in a call of its own.
-- *unfence* ends the hook's hold or its time to begin, leaves the fence for some seconds more, and
-  starts a cycle of the scheduler. It ends when one has started for whom it was.
+- *unfence* ends the hook's time to begin, leaves the fence for some seconds more, and starts a
+  cycle of the scheduler. It ends when one has started for whom it was.
 
 A job that is not any more what it was asked as is left so (see standing.py).
 """
@@ -44,8 +44,6 @@ from pliant.model import Job, JobState, Shape, asks_otherwise
 
 log = logging.getLogger("pliant.handing")
 
-STANDS_S = 3600.0
-"""How long a job's hold stands: longer than any fence that is looked at."""
 ENDS_S = 15.0
 """How long a program may take to end that has saved, before the job is requeued from outside."""
 FALSE_START_S = 120.0
@@ -84,8 +82,7 @@ class Handing:
         elif sight.changed and sight.state is JobState.WAITING:
             self._fences.let_in(over.job)  # nobody: it would be past the fences of others, too
         self.tend()
-        holds = row is not None and row.is_held_by_us
-        fence_end_s = now_s + STANDS_S if holds else 0.0
+        fence_end_s = 0.0
         if kept is not None and not kept.opened:
             until_s = kept.fence.until_s  # by a clock that was set back it stands no more
             fence_end_s = until_s if until_s <= now_s + LONGEST_S else now_s
@@ -113,30 +110,22 @@ class Handing:
                 self._fences.not_woken()
 
     def release(self, rows: Iterable[JobRow]) -> None:
-        """Let those start again that are held for going back to the queue, and for nothing else.
+        """Let those start again that PBS holds for going back to the queue, and for nothing else.
 
-        PBS holds one that went back very often. Our hook holds each one, where the site has it do
-        so: who was not asked is in no hand-over that would end that. Raises Unavailable.
+        Raises Unavailable.
         """
         for row in rows:
-            if row.is_held_for_returns:  # at 1 its next start is the one that is refused, or it was
-                self._let_go(row, ("qalter", "-W", "run_count=1", row.id))
-            elif row.is_held_by_us and not self._is_awaited(row.id):
+            if row.is_held_for_returns:
                 self._let_go(row)
 
-    def _let_go(self, row: JobRow, *first: Sequence[str]) -> None:
-        for argv in (*first, ("qrls", "-h", "s", row.id)):
+    def _let_go(self, row: JobRow) -> None:
+        """Let a job start again. At 1 its next start is the one that is refused, or it was."""
+        for argv in (("qalter", "-W", "run_count=1", row.id), ("qrls", "-h", "s", row.id)):
             answer = self._commands.run(argv)
             if answer.status:
                 log.warning("job %s: it stays held since it went back: %s", row.id, answer.words)
                 return
         log.info("job %s: it was held since it went back to the queue: released", row.id)
-
-    def _is_awaited(self, job: str) -> bool:
-        """Whether a hand-over has put a fence around what a job gave up, and has not opened it."""
-        kept = self._fences.of(job)
-        ends_s = kept.fence.until_s + GIVE_UP_S if kept is not None and not kept.opened else 0.0
-        return self._clock() < ends_s
 
     def fences(self) -> Mapping[str, float]:
         """Return when each fence ends that stands now and is not open, by job."""
@@ -162,7 +151,7 @@ class Handing:
             state=state,
             run=run,
             priority=PINNED if goes_on else 1,
-            held=row.state == "H" and not row.is_held_by_us,
+            held=row.state == "H",
             held_by_admin="o" in row.holds and "u" not in row.holds,
             changed=changed,
             carries=_carried(row, site),
@@ -256,8 +245,6 @@ class Handing:
             self._tell(step, over, ("qalter", "-a", _text(int(now_s) + 1), over.job))
             return
         else:
-            if row.is_held_by_us:
-                self._tell(step, over, ("qrls", "-h", "s", over.job))
             if not over.guest and stands(row, job_of(row, site), job, over, now_s):
                 self._fences.let_in(over.job, number_of(over.job))
             elif not _lets_guest(self._kept(over), over):

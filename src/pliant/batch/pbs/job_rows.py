@@ -22,7 +22,7 @@ from pliant.batch.pbs.values import (
     texts,
     true,
 )
-from pliant.filter.pbs.names import BACK, BY_QHOLD, HELD, RESTARTS, read_back, restarts
+from pliant.filter.pbs.names import BACK, RESTARTS, read_back, restarts
 
 RUNNING, ENDING = "R", "E"
 WAITING = frozenset("QHWT")
@@ -119,12 +119,6 @@ class JobRow:
         return back is not None and 0.0 < self.begin_s == back.begins_s
 
     @property
-    def is_held_by_us(self) -> bool:
-        """Whether our epilogue hook holds it, and nobody else: a qhold says so in the comment."""
-        is_marked = self.variables.get(HELD, "") == str(self.run_count)
-        return self.holds == "s" and is_marked and not self.comment.startswith(BY_QHOLD)
-
-    @property
     def is_held_for_returns(self) -> bool:
         """Whether PBS holds it for its run_count and our hooks alone, by going back, made that so.
 
@@ -132,8 +126,7 @@ class JobRow:
         """
         back = read_back(self.variables.get(BACK, ""))
         ours = back is not None and self.run_count - back.runs in (0, 1)
-        by_pbs = self.holds == "s" and self.comment.startswith(TOO_MANY)
-        return ours and by_pbs and not self.is_held_by_us
+        return ours and self.holds == "s" and self.comment.startswith(TOO_MANY)
 
 
 def parse_jobs(out: str) -> list[JobRow]:

@@ -203,14 +203,11 @@ def settings(config: Config, user: str) -> dict[str, object]:
         "taken": str(taken_file(config)),
         "owner": uid,
         "qalter": f"{bin_dir}/qalter",
-        "qrls": f"{bin_dir}/qrls",
         "qmgr": f"{bin_dir}/qmgr",
         "gpu_vnode": config.pbs.gpu_vnode,
         "type_resource": config.pbs.type_resource,
         "share_resource": config.pbs.share_resource,
-        "back": config.pbs.back,
         "wait_s": config.pbs.wait_s,
-        "away_s": config.pbs.away_s,
     }
 
 

@@ -16,7 +16,6 @@ from pliant.filter.pbs.decide import Answer, Known, Submission, answer_to
 from pliant.filter.pbs.defaults import NO_DEFAULTS
 from pliant.filter.pbs.names import (
     BACK,
-    HELD,
     PLACE,
     RESOURCES,
     RESTARTS,
@@ -259,11 +258,11 @@ def _shape_after(after: Submission, known: Known) -> Mapping[str, str]:
 
 
 def _restarts(variables: Mapping[str, str], was: int, now: int | None) -> Mapping[str, str]:
-    """Return how often the job ran before run_count began anew; a hold of ours stays ours."""
+    """Return how often the job ran before run_count began anew, and how it was sent back."""
     if now is None or now >= was:
         return {}
     before, back = earlier_runs(variables.get(RESTARTS, "")), read_back(variables.get(BACK, ""))
-    news = {RESTARTS: str(before + was - now), HELD: str(now) if variables.get(HELD) else ""}
+    news = {RESTARTS: str(before + was - now)}
     if back is None:
         return news
     return {**news, BACK: str(replace(back, runs=max(0, back.runs + now - was)))}

@@ -82,9 +82,9 @@ class State:
         """Return what a queue has; nothing where it is not known."""
         return dict(self.queues).get(queue or self.default_queue, Ground())
 
-    def is_live(self, now_s: float, max_age_s: float = MAX_AGE_S) -> bool:
+    def is_live(self, now_s: float) -> bool:
         """Whether it was written shortly before ``now_s``."""
-        return -max_age_s <= now_s - self.written_s <= max_age_s
+        return -MAX_AGE_S <= now_s - self.written_s <= MAX_AGE_S
 
 
 def state_text(state: State) -> str:
