@@ -31,6 +31,7 @@ class Server:
         self.schedulers = ""  # what is listed of them
         self.told: list[str] = []
         self.busy: frozenset[str] = frozenset()
+        self.holds: dict[str, str] = {}  # what qrls says, where it does not release
 
     def install(self, *words: str, status: int = 0, catches: bool = True) -> Result:
         argv = ["install", "pbs", "--record", str(self.record), *words]
@@ -41,9 +42,12 @@ class Server:
     def run(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> Answer:
-        """Answer as qmgr, and as qstat."""
+        """Answer as qmgr, qstat and qrls."""
         if argv[0] == "qstat":
             return Answer(json.dumps({"Jobs": self.looks.pop(0) if self.looks else {}}), "", 0)
+        if argv[0] == "qrls":
+            self.told.append(" ".join(argv))
+            return Answer("", self.holds.get(argv[-1], ""), int(argv[-1] in self.holds))
         assert (argv[0], env) == ("qmgr", None)
         self.told += [stdin.partition("\n")[0]] if stdin else []
         if argv[1:] == ("-c", "list sched"):

@@ -12,8 +12,10 @@ from socket import gethostname
 import pytest
 from click.testing import CliRunner
 from pbs_qmgr import Server, qmgr
+from pbs_recorded import Recorded
 
 from pliant.cli import cli
+from pliant.cli.install.pbs_held import held_jobs, release
 from pliant.cli.install.pbs_parts import found_in
 from pliant.errors import Refused
 from pliant.filter.pbs.fences import Fence, fences_text
@@ -149,6 +151,61 @@ def test_nor_while_one_that_has_saved_is_to_end(server: Server, tmp_path: Path) 
     with pytest.raises(Refused, match=r"^job 7 is between two runs"):
         server.install("--remove", catches=False)
     assert len(server.state["hook"]) == len(HOOKS)
+
+
+HELD = {
+    "job_state": "H",
+    "Hold_Types": "s",
+    "run_count": 4,
+    "Variable_List": {"PLIANT_HELD": 4, "PLIANT_BACK": "4:1"},
+}
+"""A job as the hook of 0.1.0 left it where the site had it do so."""
+
+
+def test_whom_the_hook_of_0_1_0_holds_is_shown_and_released_once_all_is_installed(
+    server: Server,
+) -> None:
+    server.looks = [{"7.head": HELD, "8.head": {**HELD, "run_count": 5}}] * 2
+    line = "qrls -h s 7: the hook of 0.1.0 holds job 7\n"
+    assert server.install("--print").output.endswith(line)
+    assert server.told == []
+    assert line in server.install("--apply").output
+    assert server.told[-1] == "qrls -h s 7"
+    assert server.install("--apply").output == "all is installed\n"
+
+
+def test_whom_pbs_does_not_release_is_named(server: Server) -> None:
+    server.looks, server.holds = [{"7.head": HELD}], {"7": "qrls: Unauthorized Request"}
+    with pytest.raises(Refused, match=r"^job 7: it stays held: qrls: Unauthorized Request"):
+        server.install("--apply", catches=False)
+    assert len(server.state["hook"]) == len(HOOKS)
+
+
+@pytest.mark.parametrize(
+    ("more", "held"),
+    [
+        ({}, ["30"]),
+        ({"run_count": 0, "Variable_List": {"PLIANT_HELD": 0}}, ["30"]),  # it was to be resized
+        ({"comment": "Job held by root"}, []),
+        ({"comment": "Not Running: Job held"}, ["30"]),
+        ({"depend": "beforeany:35.head@head,afterok:31.head@head"}, []),
+        ({"Hold_Types": "us"}, []),
+        ({"Hold_Types": "n"}, []),
+        ({"job_state": "R"}, []),
+        ({"run_count": 5}, []),  # it has run since
+        ({"Variable_List": {"PLIANT_HELD": ""}}, []),
+        ({"Variable_List": {"PLIANT_BACK": "4:1"}}, []),
+    ],
+)
+def test_nobody_elses_hold_is_taken_for_that_of_0_1_0(
+    more: dict[str, object], held: list[str]
+) -> None:
+    site = Recorded()
+    site.job("30").update({**HELD, **more})
+    assert held_jobs(site) == held
+    for job in held:
+        release(site, job)
+    assert site.said == [("qrls", "-h", "s", job) for job in held]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from pliant.batch.clients import Runs
 from pliant.batch.pbs import Commands
 from pliant.batch.pbs.fences import Fences
 from pliant.batch.pbs.queries import Queries
+from pliant.cli.install.pbs_held import held_jobs, release
 from pliant.cli.install.pbs_parts import (
     Found,
     Statement,
@@ -55,6 +56,7 @@ def pbs(shows: bool, applies: bool, removes: bool, user: str, record: str) -> No
     It is run as root on the server's host, or where a manager may run qmgr. pliant.toml says where
     PBS's commands lie. Only the resources and hooks that differ from what is wanted are touched.
     Where the scheduler does not count GPUs, the line is shown that its sched_config is to have.
+    Jobs that the hook of 0.1.0 holds between two runs are named, and released by --apply.
     """
     if shows + applies + removes > 1:
         raise BadInput("--print, --apply, --remove: one of them is expected")
@@ -89,10 +91,19 @@ def _put_in(
         click.echo("all is installed")
     for line in to_write(listed(commands.run(("qmgr", *LIST)).out), config, gethostname()):
         click.echo(line)
+    _release_held(commands, applies=applies)
     if applies and statements:
         click.echo(
             'start pliantd with [daemon] batch = "pbs"; it observes until [partitions] says more'
         )
+
+
+def _release_held(commands: Runs, *, applies: bool) -> None:
+    """Release whom the hook of 0.1.0 holds, once none of our hooks holds anybody any more."""
+    for job in held_jobs(commands):
+        if applies:
+            release(commands, job)
+        click.echo(f"qrls -h s {job}: the hook of 0.1.0 holds job {job}")
 
 
 def _take_out(commands: Runs, config: Config, found: Found, kept: Record) -> None:
