@@ -296,7 +296,7 @@ class Cluster(FakeSlurm):
             there = before.state, before.on, before.also
             if now is not None and (now.state, now.on, now.also) == there:
                 is_it = now.run == before.run
-                if is_it or (now.state == "RUNNING" and self._has_room(now, before)):
+                if is_it or (now.state == "RUNNING" and self._has_room(jobs, now, before)):
                     jobs[number] = before
         fences = {name: end_s for name, end_s in then.fences.items() if end_s > self.now_s}
         fenced = {name: then.fenced[name] for name in fences}
@@ -306,10 +306,13 @@ class Cluster(FakeSlurm):
             if job is not before_jobs[number]:
                 self.changed(before_jobs[number], job)
 
-    def _has_room(self, now: Record, before: Record) -> bool:
-        """Whether its nodes have room for a job as it was before; else others there are aborted."""
-        more = before.gpus - now.gpus
-        return all(self.state.free(node) >= more for node in now.on)
+    def _has_room(self, jobs: Mapping[int, Record], now: Record, before: Record) -> bool:
+        """Whether its nodes have room for a job as it was before; else others there are aborted.
+
+        ``jobs``: as far as they are what they were before.
+        """
+        more, there = before.gpus - now.gpus, replace(self.state, jobs=jobs)
+        return all(there.free(node) >= more for node in now.on)
 
     def writes_back(self) -> list[int]:
         """Let backfill write back the priorities that it saw before ours (before 26.05.3)."""
