@@ -7,15 +7,24 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from math import inf
+from operator import contains
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 from limits import HANG_S
-from prove.fake_slurm import HELD
+from pliant.handover import GUEST, PINNED, RETURNS, Outcome
+from prove.fake_slurm import HELD, REQUEUE_S, Record
+from prove.seeds.cluster import Cluster
 from prove.seeds.faults import Fault, Faults, Strikes
 from prove.seeds.loops import BEGAN_S, Killed, Loop, Time
 from prove.seeds.records import Ran, _was_unseen
+from prove.seeds.rules import LOOKS, Place
 from prove.seeds.seed import _Seed, run
 from prove.seeds.site import Halt
 
@@ -111,6 +120,124 @@ def test_a_run_that_comes_and_goes_while_pliantd_stands_still_is_not_seen(
     ran: Ran, is_unseen: bool
 ) -> None:
     assert _was_unseen(ran, [(0.0, 50.0), (100.0, 200.0)]) is is_unseen
+
+
+@pytest.fixture
+def quiet(tmp_path: Path) -> _Seed:
+    """A seed with one job that waits, of which no pliantd that runs takes anything away."""
+    seed = _Seed(1, tmp_path, flags=True, shown=False)
+    seed.site.start()
+    seed.time.pass_for(10.0)
+    seed.site.kill("for good", inf)
+    seed.site.tidy()
+    seed._submit(next(seed.jobs))
+    return seed
+
+
+def _puts(seed: _Seed, number: int = 1, **what: Any) -> None:
+    """Let a job be so, whoever made it so."""
+    seed.cluster._keep(replace(seed.cluster.state.jobs[number], **what))
+
+
+def _after(looks: int, seed: _Seed) -> list[str]:
+    """What is wrong after so many looks, in which nothing else happens."""
+    for _ in range(looks):
+        seed.rules.looked()
+    return seed.rules.wrong
+
+
+LATER_S = 7200.0
+WRONG: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "a guest's pin": ({"priority": GUEST}, "and nobody makes room for it"),
+    "the pin of one that returns": ({"priority": RETURNS}, "and nothing is under way"),
+    "a victim's pin": ({"priority": PINNED}, "and has given up no place"),
+    "a later begin": ({"begin_s": BEGAN_S + LATER_S}, "which nobody has said"),
+}
+"""What is left to a job that waits and is in no hand-over, and what the rules say of it."""
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_left_to_a_job_that_waits_is_wrong_after_some_looks(
+    name: str, quiet: _Seed
+) -> None:
+    what, words = WRONG[name]
+    _puts(quiet, **what)
+    assert _after(LOOKS, quiet) == []
+    assert [words in wrong for wrong in _after(1, quiet)] == [True]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_it_is_not_while_its_hand_over_is_under_way(
+    name: str, quiet: _Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _puts(quiet, **WRONG[name][0])
+    monkeypatch.setattr(quiet.site, "outcome", lambda _number: None)
+    assert _after(LOOKS + 1, quiet) == []
+
+
+def test_one_for_whom_room_is_made_waits_with_the_pin_of_a_guest(
+    quiet: _Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _puts(quiet, priority=GUEST)
+    monkeypatch.setattr(quiet.site, "guests", lambda: frozenset(("1",)))
+    assert _after(LOOKS + 1, quiet) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "outcome", "words"),
+    [
+        (0, Outcome.SLOW, []),
+        (0, Outcome.CHANGED, ["was changed by others"]),
+        (1, Outcome.SLOW, ["more than it had"]),
+    ],
+    ids=("as much", "as much, and changed", "more"),
+)
+def test_who_gave_up_a_place_waits_with_a_victims_pin_for_as_much(
+    more: int, outcome: Outcome, words: list[str], quiet: _Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus = quiet.cluster.state.jobs[1].gpus
+    quiet.rules._places[1] = Place(most=gpus, saved_s=BEGAN_S)
+    _puts(quiet, priority=PINNED, gpus=gpus + more, nodes=1)
+    monkeypatch.setattr(quiet.site, "outcome", lambda _number: outcome)
+    wrong = _after(LOOKS + 1, quiet)
+    assert len(wrong) == len(words)
+    assert all(map(contains, wrong, words))
+
+
+def test_a_time_to_begin_that_its_owner_has_said_is_nothing_that_is_left(quiet: _Seed) -> None:
+    begin_s = BEGAN_S + LATER_S
+    begin = f"StartTime={datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
+    assert quiet.owners._asks(quiet.cluster.state.jobs[1], begin, {"begin_s": begin_s})
+    assert _after(LOOKS + 1, quiet) == []
+    _puts(quiet, begin_s=begin_s + 60)  # which he has not
+    assert len(_after(LOOKS + 1, quiet)) == 1
+
+
+def test_nor_is_that_which_slurm_gives_who_is_requeued(quiet: _Seed) -> None:
+    _puts(quiet, begin_s=quiet.cluster.state.jobs[1].submit_s + REQUEUE_S)
+    assert _after(LOOKS + 1, quiet) == []
+
+
+def test_two_jobs_with_one_gpu_are_wrong(quiet: _Seed) -> None:
+    quiet._submit(next(quiet.jobs))
+    _puts(quiet, 1, state="COMPLETING", gpus=3, nodes=1, on=("n1",))
+    _puts(quiet, 2, state="COMPLETING", gpus=1, nodes=1, on=("n1",))
+    assert quiet.rules.wrong == []
+    _puts(quiet, 2, gpus=2)
+    assert [wrong.startswith("two jobs have one GPU of n1") for wrong in quiet.rules.wrong] == [
+        True
+    ]
+
+
+def test_a_slurmctld_that_forgets_gives_no_gpu_twice() -> None:
+    cluster = Cluster(Time(), 1, Random(1))  # noqa: S311  # a draw, no secret
+    for number in (1, 2):
+        cluster._keep(Record(number, state="RUNNING", run=1, gpus=2))
+    cluster._earlier.clear()
+    for number, again in ((1, 2), (2, 2), (3, 1)):  # of two GPUs that are left one is another's
+        cluster._keep(Record(number, state="RUNNING", run=again, gpus=1))
+    cluster.goes_away(0.0)
+    assert [job.gpus for job in cluster.state.jobs.values()] == [2, 1, 1]
 
 
 def test_the_same_seed_brings_the_same() -> None:

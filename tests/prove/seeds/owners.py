@@ -29,6 +29,7 @@ class Owners:
     """All of them.
 
     ``said``: what they said last of what their jobs ask, by job and field; ``spoke_s``: when.
+    A time to begin is left out of it where it need not stand; see :meth:`lets_begin`.
     """
 
     def __init__(self, site: Site, random: Random) -> None:
@@ -36,6 +37,7 @@ class Owners:
         self.said: dict[int, dict[str, float]] = {}
         self.spoke_s: dict[int, float] = {}
         self.cancelled: set[int] = set()
+        self._begins: set[tuple[str, float]] = set()  # all that were said, by job or array
         self.is_quiet = False
         self.did: Callable[[str], None] = lambda _what: None
         self._next(RESIZES_S, self._resizes)
@@ -174,6 +176,8 @@ class Owners:
         before, after = self._site.unnoted(number), self._site.becomes(number)
         is_taken = self._tells("update", f"jobid={self._called(number)}", word)
         if is_taken:
+            if "begin_s" in said:
+                self._begins.add((_family(job), said["begin_s"]))
             shapes = [parse_shape(text).gpus for text in (before, after) if text]
             as_ours = said.get("gpus") in shapes
             spec = find_token(job.comment)
@@ -186,6 +190,10 @@ class Owners:
                 self.said.get(number, {}).pop("gpus", None)
             self._note(number, **said)
         return is_taken
+
+    def lets_begin(self, job: Record) -> bool:
+        """Whether an owner has said that it begins then: of it, or of a task of the same array."""
+        return (_family(job), job.begin_s) in self._begins
 
     def _pins(self, number: int) -> bool:
         job = self._site.cluster.state.jobs.get(number)
@@ -205,6 +213,11 @@ class Owners:
         job = self._site.cluster.state.jobs[number]
         if job.reason == BY_OWNER and "held" not in said:
             self._releases_later(number)
+
+
+def _family(job: Record) -> str:
+    """What stays the same where a task is given a record of its own."""
+    return array_task(job)[0] or str(job.number)
 
 
 def _others(job: Record) -> Sequence[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pliant.batch.slurm.standing import ROUNDED_S
-from pliant.handover import FRESH_S, HANDED, OURS, PINNED, SOON_S, Outcome
-from prove.fake_slurm import HELD, KILLS_S, REQUEUE_S, Record
+from pliant.handover import FRESH_S, GUEST, HANDED, OURS, PINNED, RETURNS, SOON_S, Outcome
+from prove.fake_slurm import HELD, KILLS_S, REQUEUE_S, Record, called
 from prove.seeds.disk import Disk
 from prove.seeds.owners import Owners
 from prove.seeds.programs import Run
@@ -191,6 +191,8 @@ class Rules:
     def _changed(self, before: Record | None, job: Record) -> None:
         if before is not None and is_given_away(before, job):
             self.is_wrong(f"its program runs on what may be another's now: {job}")
+        if job.taken != (before.taken if before is not None else {}):
+            self._takes_gpus(job)
         if before is not None and before.state == job.state:
             return
         number, run = job.number, self._site.runs.get(job.number)
@@ -203,6 +205,12 @@ class Rules:
             self._starts(job, self._places[number])
         elif job.state == "FAILED":
             self._fails(job, run)
+
+    def _takes_gpus(self, job: Record) -> None:
+        """Whether all that a job has now is its own: Slurm counts GPUs, and gives none twice."""
+        for node in job.taken:
+            if self._site.cluster.state.free(node) < 0:
+                self.is_wrong(f"two jobs have one GPU of {node}: {job}")
 
     def _gives_up(self, job: Record, run: Run) -> None:
         place = self._places[job.number]
@@ -312,27 +320,62 @@ class Rules:
                 self.is_wrong(f"after {LOOKS} looks: {what}")
 
     def _leftovers(self) -> Iterator[str]:
-        state = self._site.cluster.state
-        for job in state.jobs.values():
-            run = self._site.runs.get(job.number)
-            if job.state == "RUNNING" and run and not run.has_saved:
-                if job.priority in OURS:
-                    yield f"job {job.number} runs with a pin (run {job.run})"
-                elif any(words in job.comment for words in LENT) and job.priority:
-                    yield f"job {job.number} runs with what it lent (run {job.run}): {job.comment}"
-                if run.run != job.run and self._is_to_go_back(job, run):
-                    yield f"job {job.number} has begun run {run.run}; Slurm knows run {job.run} alone"
+        guests = self._site.guests()
+        for job in self._site.cluster.state.jobs.values():
+            if job.state == "RUNNING":
+                yield from self._left_to_a_run(job)
+            left = [*self._left_to_one_that_waits(job, guests)] if job.waits else []
+            if left and self._site.outcome(job.number) is not None:
+                yield from left
         for name in self._standing():
-            number = int(name.removeprefix("pliant_").partition("_")[0])
-            known, run = state.jobs.get(number), self._site.runs.get(number)
-            runs = known is not None and known.state == "RUNNING" and run and not run.has_saved
-            begins_s = self._owners.said.get(number, {}).get("begin_s", 0.0)
-            if known is None or known.is_over or runs:
-                yield f"{name} stands, and its job {'runs' if runs else 'is over'}"
-            elif known.waits and begins_s > self._site.time.now_s:
-                yield f"{name} stands, and its job's owner lets it begin later"
-            elif known.waits and self._site.outcome(number) is not None:
-                yield f"{name} stands, and nothing is under way: {known}"
+            yield from self._left_standing(name)
+
+    def _left_to_a_run(self, job: Record) -> Iterator[str]:
+        run = self._site.runs.get(job.number)
+        if run is None or run.has_saved:
+            return
+        if job.priority in OURS:
+            yield f"job {job.number} runs with a pin (run {job.run})"
+        elif any(words in job.comment for words in LENT) and job.priority:
+            yield f"job {job.number} runs with what it lent (run {job.run}): {job.comment}"
+        if run.run != job.run and self._is_to_go_back(job, run):
+            yield f"job {job.number} has begun run {run.run}; Slurm knows run {job.run} alone"
+
+    def _left_to_one_that_waits(self, job: Record, guests: Collection[str]) -> Iterator[str]:
+        """What nobody may have but in a hand-over: who gave up a place keeps a victim's pin."""
+        who = f"job {job.number} waits (run {job.run})"
+        if job.priority == RETURNS:
+            yield f"{who} with the pin of one that returns, and nothing is under way"
+        elif job.priority == GUEST and called(job) not in guests:
+            yield f"{who} with the pin of a guest, and nobody makes room for it"
+        elif job.priority == PINNED:
+            yield from self._left_pinned(job, who)
+        by_slurm_s = job.submit_s + REQUEUE_S + ROUNDED_S
+        later = job.begin_s > max(by_slurm_s, self._site.time.now_s)
+        if later and not self._owners.lets_begin(job):
+            yield f"{who} to begin {job.begin_s - job.submit_s:.0f} s later, which nobody has said"
+
+    def _left_pinned(self, job: Record, who: str) -> Iterator[str]:
+        """Whether one waits as a victim that gave up no place, or asks for another one."""
+        place, asks = self._places[job.number], job.gpus * job.nodes
+        if not (place.saved_s or place.requeued_s or place.was_lost):
+            yield f"{who} with a victim's pin, and has given up no place"
+        elif self._site.outcome(job.number) == Outcome.CHANGED:
+            yield f"{who} with a victim's pin, and was changed by others"
+        elif asks > max(place.most, place.asked):
+            yield f"{who} with a victim's pin, and asks for {asks} GPUs, more than it had"
+
+    def _left_standing(self, name: str) -> Iterator[str]:
+        number = int(name.removeprefix("pliant_").partition("_")[0])
+        known, run = self._site.cluster.state.jobs.get(number), self._site.runs.get(number)
+        runs = known is not None and known.state == "RUNNING" and run and not run.has_saved
+        begins_s = self._owners.said.get(number, {}).get("begin_s", 0.0)
+        if known is None or known.is_over or runs:
+            yield f"{name} stands, and its job {'runs' if runs else 'is over'}"
+        elif known.waits and begins_s > self._site.time.now_s:
+            yield f"{name} stands, and its job's owner lets it begin later"
+        elif known.waits and self._site.outcome(number) is not None:
+            yield f"{name} stands, and nothing is under way: {known}"
 
     def _is_to_go_back(self, job: Record, run: Run) -> bool:
         """Whether a run of which slurmctld has forgotten all is one that pliantd let begin."""

@@ -251,6 +251,15 @@ class Site:
         found = self._last(number)
         return found[2] if found else ""
 
+    def guests(self) -> frozenset[str]:
+        """For whom room is made by the hand-overs that are under way, as scontrol names them."""
+        if self.process is not None and self.process.listens:
+            rows = self.process.daemon._cycling.store.handovers()
+            return frozenset(row.guest for row in rows)
+        last = "SELECT guest FROM handovers WHERE done_s IS NULL"
+        with closing(sqlite3.connect(self._state / "pliant.db")) as db:
+            return frozenset(guest for (guest,) in db.execute(last))
+
     def _last(self, number: int) -> tuple[int, str, str | None, str] | None:
         """The last one that is stored: whether it was made, before, what came of it, and after."""
         if self.process is not None and self.process.listens:  # it may keep what no disk takes
