@@ -11,6 +11,7 @@ from slurm_recorded import NONCE, recorded
 
 from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.job_rows import JobRow, parse_jobs
+from pliant.batch.slurm.site import Site
 from pliant.batch.slurm.snapshot import NEXT_TASK, SINGLETON, snapshot_of
 from pliant.cycle import explain, kept_within_limits, view, why_stays
 from pliant.grammar import parse, parse_shape, token_text
@@ -55,6 +56,40 @@ def test_a_job_with_a_deadline_or_licences_is_left_alone_while_it_runs(
     assert found.frozen == (words if token != TOKENS["gpus=1-4"] else "")
     waits = replace(row, state="PENDING", nodes="", reason="Priority")
     assert seen(waits).waiting[0].frozen == ""
+
+
+@pytest.mark.parametrize("stops", ["SchedulerType=sched/builtin", ""])
+def test_no_job_is_taken_from_its_place_where_one_that_waits_stops_all_behind_it(
+    stops: str,
+) -> None:
+    cluster = replace(SLURM, stops_behind=stops)
+    (found,) = snapshot_of([ROW], cluster, {}, 0.0).running
+    words = "while it waits for its next run, nobody behind it in its partition would start"
+    assert found.frozen == (f"{stops}: {words}" if stops else "")
+    waits = replace(ROW, state="PENDING", nodes="", reason="Priority")
+    assert snapshot_of([waits], cluster, {}, 0.0).waiting[0].frozen == ""
+
+
+ENFORCED = {"AccountingStorageEnforce": "associations,limits"}
+ASSOC_STOP = {"SchedulerParameters": "bf_interval=5,Assoc_Limit_Stop"}
+
+
+@pytest.mark.parametrize(
+    ("options", "stops"),
+    [
+        ({}, ""),
+        ({"SchedulerType": "sched/backfill"}, ""),
+        ({"SchedulerType": "sched/builtin"}, "SchedulerType=sched/builtin"),
+        ({**ASSOC_STOP, **ENFORCED}, "SchedulerParameters=assoc_limit_stop"),
+        (ASSOC_STOP, ""),
+        (ENFORCED, ""),
+    ],
+)
+def test_by_its_configuration_slurm_starts_nobody_behind_one_that_cannot(
+    options: dict[str, str], stops: str
+) -> None:
+    site = Site((22, 5), "22.05.8", "slurm", "c", "", {}, frozenset(), (), counts_memory=False)
+    assert replace(site, options=options).stops_behind == stops
 
 
 TASK = replace(ROW, job_id="31", array_id="30", array_tasks="1")

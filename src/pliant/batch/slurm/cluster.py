@@ -33,6 +33,7 @@ class Cluster:
     default_per_cpu_mib: int = 0  # DefMemPerCPU
     preempts: bool = False  # by the partitions' tiers
     user_top: bool = False  # users may give a job's priority to another one of theirs
+    stops_behind: str = ""  # why who waits first may stop all behind it
     read: Recent[object, Any] = field(default_factory=Recent, compare=False)
     _shards: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict, compare=False)
     _cores: dict[tuple[tuple[str, ...], int, str], int] = field(default_factory=dict, compare=False)
@@ -47,7 +48,7 @@ class Cluster:
             (row.name, row.gres, row.cpus, row.threads, row.features) for row in self.nodes.values()
         )
         partitions = tuple(self.partitions.items())
-        said = (self.default_per_cpu_mib, self.preempts, self.user_top)
+        said = (self.default_per_cpu_mib, self.preempts, self.user_top, self.stops_behind)
         return (self.version, tuple(nodes), partitions, said)
 
     def as_before(self, before: Cluster | None) -> Cluster:

@@ -16,6 +16,7 @@ _LINE = re.compile(r"^(\S+)\s*=[ ]?(.*)$")
 _UID = re.compile(r".*\(([0-9]{1,10})\)", re.ASCII)
 OLDEST = (22, 5)
 HIERARCHICAL = (23, 2)
+BACKFILL, STOPS = "sched/backfill", "assoc_limit_stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,18 @@ class Site:
         Slurm looks for the word as a part of what is said, however it is written.
         """
         return "enable_user_top" in self.options.get("SchedulerParameters", "").lower()
+
+    @property
+    def stops_behind(self) -> str:
+        """What keeps all from starting that wait behind one that cannot, as slurm.conf(5) says it.
+
+        "" for nothing. A job that makes room waits before all others until its guest has ended.
+        """
+        kind = self.options.get("SchedulerType", BACKFILL)
+        if kind != BACKFILL:
+            return f"SchedulerType={kind}"
+        is_set = STOPS in self.options.get("SchedulerParameters", "").lower()
+        return f"SchedulerParameters={STOPS}" if is_set and self.enforces_limits else ""
 
     @property
     def preempts_by_qos(self) -> bool:

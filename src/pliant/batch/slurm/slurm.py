@@ -123,6 +123,7 @@ class Slurm:
                 site.default_per_cpu_mib,
                 site.preempts,
                 site.user_top,
+                site.stops_behind,
             ).as_before(self._cluster)
         places = ask.places(rows, cluster)
         with self._lock:

@@ -21,6 +21,7 @@ from pliant.model import ARRAY_LIMIT, Job, Node, Snapshot, within_array
 Places = Mapping[str, Allocation | None]
 """Where running jobs sit, by JobID; None: it was asked and is not known."""
 SINGLETON = "a singleton of its name waits that was submitted before it, and would start meanwhile"
+STOPS = "{}: while it waits for its next run, nobody behind it in its partition would start"
 NEXT_TASK = "the next task of its array would start in its place: only so many may run at once"
 
 
@@ -91,6 +92,8 @@ def _running(
     singletons = _singletons(rows)
 
     def alone(row: JobRow) -> str:
+        if cluster.stops_behind:
+            return STOPS.format(cluster.stops_behind)
         if row.array_id in limited:
             return NEXT_TASK
         return SINGLETON if singletons.get((row.user, row.name), inf) < int(row.job_id) else ""

@@ -145,7 +145,8 @@ def check_scheduler(patient: SlurmPatient) -> Iterator[Finding]:
         yield advice(
             "backfill",
             f"SchedulerType is {patient.option('SchedulerType')}",
-            "SchedulerType=sched/backfill: only then jobs start in holes",
+            "SchedulerType=sched/backfill: only then jobs start in holes, and running ones are "
+            "resized or make room",
         )
     elif site.backfill_interval_s > SLOW_BACKFILL_S:
         yield advice(
