@@ -80,10 +80,13 @@ def test_what_a_hand_over_left_is_taken_back_before_pliantd_goes_for_good(
     wait_for_look(sandbox)
 
 
-def test_where_users_may_give_a_place_away_no_running_job_is_asked(
-    n1: OneNode, programs: Path
+@pytest.mark.parametrize(
+    "says", ["SchedulerParameters=enable_user_top", "SchedulerType=sched/builtin"]
+)
+def test_where_one_may_lose_its_place_or_stop_all_behind_it_no_running_job_is_asked(
+    n1: OneNode, programs: Path, says: str
 ) -> None:
-    with slurm_says(n1.sandbox, "SchedulerParameters=enable_user_top"):
+    with slurm_says(n1.sandbox, says):
         job = n1.submit(
             "--gres=gpu:1", "--nodelist=n1", "--malleable", "--moldable=gpus=1:2", script=LONG
         )
@@ -92,4 +95,4 @@ def test_where_users_may_give_a_place_away_no_running_job_is_asked(
         done = n1.sandbox.run(
             [str(programs / "pliant"), "resize", str(job), "2"], user="pliant-alice"
         )
-    assert "enable_user_top" in done.stderr
+    assert says.rpartition("=")[2] in done.stderr
