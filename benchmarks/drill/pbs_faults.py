@@ -93,6 +93,7 @@ _KINDS: Sequence[Fault] = (
         pbs.by_owner("qalter", "-l", "walltime=25:00", "{job}"),
         limit_s=25 * 60,
         made=True,
+        once=True,  # of what is left later it is more, and a change
     ),
     Fault(
         "user alters GPUs",
