@@ -220,6 +220,15 @@ class PbsField(Field):
         """Return who looks after the jobs."""
         return PbsAdmin(self, hurries)
 
+    def has_forgotten_a_run(self, _shown: Mapping[str, str]) -> bool:
+        """Whether a pbs_server that was killed has forgotten that the job runs, and sent it back.
+
+        It then has pbs_mom discard that run.
+        """
+        discards = f";{self.job};Discard running job"
+        days = sorted((_home() / "server_logs").iterdir())[-2:]
+        return any(discards in day.read_text(errors="replace") for day in days)
+
     # --- commands --------------------------------------------------------------------------------
 
     def run(self, *argv: str, user: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -349,6 +358,13 @@ class PbsField(Field):
         finally:
             self.tell("qmgr", "-c", "set server scheduling = True")
         self.rival = self.guest = ""
+
+
+def _home() -> Path:
+    """Return where PBS keeps what it knows and logs, as pbs.conf(8) says."""
+    conf = Path(os.environ.get("PBS_CONF_FILE", "/etc/pbs.conf")).read_text()
+    said = dict(line.split("=", 1) for line in conf.splitlines() if "=" in line)
+    return Path(said["PBS_HOME"])
 
 
 def _processes_of(job: str) -> Sequence[psutil.Process]:

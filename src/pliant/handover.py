@@ -494,7 +494,7 @@ def _tidy(over: HandOver, scene: Scene, outcome: Outcome) -> Step:
     if scene.fence_end_s:  # in the second in which it ended it is not to start
         return _WAIT if 0 <= scene.now_s - job.queued_s < SOON_S else Step(Do.UNFENCE)
     room = job.state is not JobState.RUNNING  # else it is the job's again
-    if outcome is Outcome.DONE and guest.pinned and guest.is_waiting and room:
+    if outcome is Outcome.DONE and guest.is_waiting and room:
         return _WAIT
     if guest.pinned or scene.aside_end_s:  # what lets it start is the fence's end
         return Step(Do.RELEASE_GUEST if guest.pinned else Do.UNFENCE)
