@@ -67,6 +67,33 @@ def test_a_program_that_is_not_there_is_said_in_one_line(job: Job) -> None:
     assert ended(process) == (127, "", "pliant run: /not/there: No such file or directory\n")
 
 
+@pytest.mark.parametrize("before", [(), ("--", *PLIANT, "run")], ids=["alone", "inside another"])
+@pytest.mark.parametrize("job_id", ["4711", ""])
+def test_a_script_that_does_not_say_by_what_it_runs_is_one_for_sh(
+    job: Job, before: tuple[str, ...], job_id: str
+) -> None:
+    """As for a shell, and for execvp(3)."""
+    job.environment["SLURM_JOB_ID"] = job_id
+    script = job.bin / "no-shebang"
+    script.write_text("echo $0 $1\nexit 3\n")
+    script.chmod(0o755)
+    for name in (str(script), script.name):
+        process = job.start_argv([*before, "--", name, "a"], {})
+        assert ended(process)[:2] == (3, f"{script} a\n")
+
+
+@pytest.mark.parametrize("how", ["alone", "inside another", "without files"])
+def test_signals_that_python_ignores_are_not_ignored_in_the_program(job: Job, how: str) -> None:
+    """`yes | head` in it would run for ever."""
+    words = ["--", "grep", "SigIgn", "/proc/self/status"]
+    if how == "inside another":
+        words = ["--", *PLIANT, "run", *words]
+    limit = "ulimit -n 7;" if how == "without files" else ""
+    job.pliant = ["sh", "-c", f'{limit} exec "$@"', "sh", *PLIANT]
+    code, out, _ = ended(job.start_argv(words, {}))
+    assert (code, out) == (0, "SigIgn:\t0000000000000000\n")
+
+
 @pytest.mark.parametrize("where", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "2>/dev/full"])
 @pytest.mark.parametrize(("script", "code"), [("exit 3", 3), ("exit 0", 0), ("kill -9 $$", 137)])
 @pytest.mark.parametrize("job_id", ["4711", ""])

@@ -10,6 +10,7 @@ from contextlib import suppress
 import click
 
 from pliant.node import pbs, slurm
+from pliant.node.bystander import become
 from pliant.node.files import is_wrapped
 from pliant.node.launch import run
 from pliant.node.run import REQUESTED, from_environment
@@ -95,7 +96,7 @@ def _seconds(text: str) -> int:
 
 def _become(command: tuple[str, ...]) -> None:
     try:
-        os.execvp(command[0], command)  # noqa: S606  # no shell is meant
+        become(command, os.environ)
     except OSError as error:
         say(f"{command[0]}: {error.strerror}")
         _leave(127 if isinstance(error, FileNotFoundError) else 126)

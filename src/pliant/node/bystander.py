@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import _signal
+import errno
 import os
 import sys
 
 MYPY = False  # typing takes longer to import than all of the guardian
 if MYPY:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, NoReturn
 
 DEATH = 1  # PR_SET_PDEATHSIG
+OURS = (_signal.SIGPIPE, _signal.SIGXFSZ)  # Python ignores them, and who it becomes would too
 FAULTS = (1, 70)  # of a wrapper that began nothing: an uncaught exception, and a caught one
 _is_deaf = False  # whether who started us ignores SIGCHLD
 
@@ -25,9 +27,31 @@ def hear_ends() -> None:
 
 
 def as_started() -> None:
-    """Ignore SIGCHLD again, in what becomes the program, where we were started so."""
+    """Take signals as we were started, in what becomes the program, but for Python's own ways."""
+    for number in OURS:
+        _signal.signal(number, _signal.SIG_DFL)
     if _is_deaf:
         _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)
+
+
+def become(argv: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
+    """Become the program, as execvp(3) would. Raises OSError."""
+    as_started()
+    try:
+        os.execvpe(argv[0], [*argv], environ)  # noqa: S606  # no shell is meant
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+    script = as_script(argv, environ)
+    os.execve(script[0], script, environ)  # noqa: S606  # its owner's own words, as they are
+
+
+def as_script(argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """What execvp(3) makes of a file that the kernel does not know: a script for sh."""
+    name = argv[0]
+    places = [""] if "/" in name else os.get_exec_path(environ)
+    some = (os.path.join(place, name) for place in places)
+    return ["/bin/sh", next((one for one in some if os.access(one, os.X_OK)), name), *argv[1:]]
 
 
 def bystander(prctl: Any) -> int:
@@ -38,7 +62,7 @@ def bystander(prctl: Any) -> int:
         prctl(DEATH, _signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it was killed before that
             os._exit(128 + _signal.SIGKILL)
-        for number in (_signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ):  # Python's own ways
+        for number in (_signal.SIGINT, *OURS):  # Python's own ways
             _signal.signal(number, _signal.SIG_DFL)
         _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
         while True:
@@ -63,9 +87,7 @@ def plainly(code: int, caught: Any, mask: Any) -> None:
         line = f"pliant run: its wrapper {how} before the program began: it runs without\n"
         attempt(os.write, 2, line.encode())
         _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
-        as_started()
-        argv = words[words.index("--") + 1 :]
-        attempt(os.execvp, argv[0], argv)
+        attempt(become, words[words.index("--") + 1 :], os.environ)
 
 
 def clear(saved: str, lost: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pliant.node.bystander import as_started
+from pliant.node import bystander
 from pliant.node.files import Private, for_checkpoints
 from pliant.node.importable import with_pliant
 from pliant.node.own_requeue import with_stand_in
@@ -36,8 +36,8 @@ _LEFT = frozenset(
 )
 CAUGHT = frozenset(signal.valid_signals() - _LEFT)
 """All that would end us, but for our own mistakes."""
-NO_PROCESS = (errno.EAGAIN, errno.ENOMEM)
-"""Why fork(2) fails: `ulimit -u`, and no memory."""
+NO_PROCESS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+"""Why no program can be started beside us: `ulimit -u`, no memory, `ulimit -n`."""
 
 
 def run(
@@ -91,9 +91,8 @@ def _become(argv: Sequence[str], env: Mapping[str, str], mask: Collection[int]) 
     """Become the program, which needs no process more than a wrapper; return why that failed."""
     say("no process can be made here: the program runs without its wrapper")
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    as_started()
     try:
-        os.execvpe(argv[0], [*argv], env)  # noqa: S606  # no shell is meant
+        bystander.become(argv, env)
     except OSError as error:
         return error
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import select
 import signal
@@ -26,7 +27,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from pliant.node import guarded
-from pliant.node.bystander import as_started
+from pliant.node.bystander import as_script, as_started
 
 _PR_SET_PDEATHSIG = 1
 WITNESS = ("sleep", "2147483647")
@@ -102,7 +103,13 @@ class Program:
         Raises OSError where it cannot be started.
         """
         self._argv, self._env, self._mask = list(argv), dict(env), mask
-        self.start()
+        try:
+            self.start()
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            self._argv = as_script(argv, env)
+            self.start()
 
     def start(self) -> None:
         """Start it, again once it has ended; where that fails, it has still ended as it had.
