@@ -91,7 +91,7 @@ class Records:
         db = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
         try:
             yield from self._of_jobs(db)
-            yield from self._of_runs(db)
+            yield from self._of_runs(db, stood)
             yield from self._of_hand_overs(db, undisturbed, stood)
             yield from _of_requeued(db, requeued)
             yield from self._of_counts(db)
@@ -119,7 +119,9 @@ class Records:
         for number in rows:
             yield f"job {number}: history has it, and it says nothing to Pliant"
 
-    def _of_runs(self, db: sqlite3.Connection) -> Iterator[str]:
+    def _of_runs(
+        self, db: sqlite3.Connection, stood: Collection[tuple[float, float]]
+    ) -> Iterator[str]:
         rows = {
             (job, run): (gpus, start_s, end_s)
             for job, run, gpus, start_s, end_s in db.execute(
@@ -130,7 +132,8 @@ class Records:
             for ran in known.runs:
                 found = rows.pop((number, ran.run), None)
                 if found is None:
-                    if ran.end_s - ran.start_s > UNSEEN_S and not ran.was_forgotten:
+                    seen = ran.end_s - ran.start_s > UNSEEN_S and not _was_unseen(ran, stood)
+                    if seen and not ran.was_forgotten:
                         yield f"job {number}: history knows nothing of {ran}"
                 elif (found[0], found[1]) != (ran.gpus, ran.start_s) or not found[2]:
                     yield f"job {number}: history says {found} of {ran}"
