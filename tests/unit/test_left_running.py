@@ -15,7 +15,7 @@ from pliant.batch.slurm.site import Site
 from pliant.batch.slurm.snapshot import NEXT_TASK, SINGLETON, snapshot_of
 from pliant.cycle import explain, kept_within_limits, view, why_stays
 from pliant.grammar import parse, parse_shape, token_text
-from pliant.model import EVERYBODY, Abilities, Job, Snapshot, Spec
+from pliant.model import EVERYBODY, Abilities, Job, Partition, Snapshot, Spec
 from pliant.policies import by_name
 
 SLURM = Cluster((22, 5), {}, {})
@@ -68,6 +68,51 @@ def test_no_job_is_taken_from_its_place_where_one_that_waits_stops_all_behind_it
     assert found.frozen == (f"{stops}: {words}" if stops else "")
     waits = replace(ROW, state="PENDING", nodes="", reason="Priority")
     assert snapshot_of([waits], cluster, {}, 0.0).waiting[0].frozen == ""
+
+
+HIGH, LOW = (Partition(name, ("n1", "n2"), tier=tier) for name, tier in (("high", 10), ("low", 1)))
+ENDS = "between its two runs Slurm could end jobs of others for it: {} may preempt (PreemptType)"
+
+
+@pytest.mark.parametrize(
+    ("partition", "preempts", "ending", "who"),
+    [
+        ("high", True, (), "partition high"),
+        ("low,high", True, (), "partition high"),
+        ("low", True, (), ""),
+        ("high", False, (), ""),
+        ("low", False, ("urgent",), "QOS urgent"),
+        ("low", False, (EVERYBODY,), "QOS urgent"),  # slurmdbd is away
+        ("low", False, ("other",), ""),
+    ],
+)
+def test_a_job_for_which_slurm_would_end_others_is_left_alone_while_it_runs(
+    partition: str, ending: tuple[str, ...], who: str, *, preempts: bool
+) -> None:
+    cluster = Cluster((22, 5), {}, {"high": HIGH, "low": LOW}, preempts=preempts)
+    cluster = replace(cluster, ending_qos=frozenset(ending))
+    row = replace(ROW, partition=partition, qos="Urgent")
+    (found,) = snapshot_of([row], cluster, {}, 0.0).running
+    assert found.frozen == (ENDS.format(who) if who else "")
+
+
+@pytest.mark.parametrize(
+    ("dependency", "waits"),
+    [
+        ("after:{}+10(unfulfilled)", True),
+        ("afterany:3(unfulfilled),after:{}+10(unfulfilled)", True),
+        ("afterany:{}(unfulfilled)", False),
+        ("after:3+10(unfulfilled)", False),
+    ],
+)
+def test_a_job_after_whose_start_another_one_counts_minutes_is_left_alone(
+    dependency: str, *, waits: bool
+) -> None:
+    other = replace(ROW, job_id="77", state="PENDING", nodes="", admin_comment="")
+    other = replace(other, dependency=dependency.format(ROW.key))
+    (found,) = seen(ROW, other).running
+    words = "job 77 starts so long after it (--dependency=after), and would wait for that anew"
+    assert found.frozen == (words if waits else "")
 
 
 ENFORCED = {"AccountingStorageEnforce": "associations,limits"}

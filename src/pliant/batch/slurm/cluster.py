@@ -34,6 +34,7 @@ class Cluster:
     preempts: bool = False  # by the partitions' tiers
     user_top: bool = False  # users may give a job's priority to another one of theirs
     stops_behind: str = ""  # why who waits first may stop all behind it
+    ending_qos: frozenset[str] = frozenset()  # whose jobs may end those of others
     read: Recent[object, Any] = field(default_factory=Recent, compare=False)
     _shards: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict, compare=False)
     _cores: dict[tuple[tuple[str, ...], int, str], int] = field(default_factory=dict, compare=False)
@@ -49,7 +50,7 @@ class Cluster:
         )
         partitions = tuple(self.partitions.items())
         said = (self.default_per_cpu_mib, self.preempts, self.user_top, self.stops_behind)
-        return (self.version, tuple(nodes), partitions, said)
+        return (self.version, tuple(nodes), partitions, said, self.ending_qos)
 
     def as_before(self, before: Cluster | None) -> Cluster:
         """Return ``before``, with what was read with it, where nothing fixed has changed."""
@@ -68,6 +69,20 @@ class Cluster:
     def needs_details(self) -> bool:
         """Whether only the jobs say where shards lie."""
         return self.version < TELLS_SHARDS
+
+    @cached_property
+    def ending(self) -> frozenset[str]:
+        """The partitions for whose jobs Slurm may end others: of a lower tier, on its nodes."""
+        if not self.preempts:
+            return frozenset()
+        lowest: dict[str, int] = {}
+        for one in self.partitions.values():
+            lowest |= {node: min(one.tier, lowest.get(node, one.tier)) for node in one.nodes}
+        return frozenset(
+            name
+            for name, one in self.partitions.items()
+            if any(lowest[node] < one.tier for node in one.nodes)
+        )
 
     @cached_property
     def abilities(self) -> Abilities:

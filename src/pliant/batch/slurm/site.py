@@ -120,8 +120,12 @@ class Site:
     @property
     def least_qos(self) -> frozenset[str]:
         """The QOS whose jobs become no smaller: they ask for so much, or room is made for them."""
-        made = self.limits.preempting if self.preempts_by_qos else frozenset()
-        return self.limits.least | made
+        return self.limits.least | self.ending_qos
+
+    @property
+    def ending_qos(self) -> frozenset[str]:
+        """The QOS whose jobs may end those of others (sacctmgr(1), Preempt)."""
+        return self.limits.preempting if self.preempts_by_qos else frozenset()
 
     @property
     def plugin_dirs(self) -> tuple[str, ...]:

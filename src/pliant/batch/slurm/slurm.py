@@ -124,6 +124,7 @@ class Slurm:
                 site.preempts,
                 site.user_top,
                 site.stops_behind,
+                site.ending_qos,
             ).as_before(self._cluster)
         places = ask.places(rows, cluster)
         with self._lock:

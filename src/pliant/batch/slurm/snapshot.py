@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,12 +17,15 @@ from pliant.batch.slurm.nodes import node_of
 from pliant.batch.slurm.requested import partitions_of
 from pliant.batch.slurm.values import NOTHING, host_list
 from pliant.handover import OURS
-from pliant.model import ARRAY_LIMIT, Job, Node, Snapshot, within_array
+from pliant.model import ARRAY_LIMIT, EVERYBODY, Job, Node, Snapshot, within_array
 
 Places = Mapping[str, Allocation | None]
 """Where running jobs sit, by JobID; None: it was asked and is not known."""
 SINGLETON = "a singleton of its name waits that was submitted before it, and would start meanwhile"
+_AFTER = re.compile(r"\bafter:(\w+)")
 STOPS = "{}: while it waits for its next run, nobody behind it in its partition would start"
+ENDS = "between its two runs Slurm could end jobs of others for it: {} may preempt (PreemptType)"
+STARTS_LATER = "job {} starts so long after it (--dependency=after), and would wait for that anew"
 NEXT_TASK = "the next task of its array would start in its place: only so many may run at once"
 
 
@@ -91,18 +95,42 @@ def _running(
     limited = {row.array_id for row in rows if row.waits and _is_held_by_its_array(row)}
     singletons = _singletons(rows)
 
-    def alone(row: JobRow) -> str:
+    after = _after(rows)
+
+    def alone(row: JobRow, job: Job) -> str:
         if cluster.stops_behind:
             return STOPS.format(cluster.stops_behind)
+        if ends := _ends_others(job, cluster):
+            return ENDS.format(ends)
+        if row.key in after:
+            return STARTS_LATER.format(after[row.key])
         if row.array_id in limited:
             return NEXT_TASK
         return SINGLETON if singletons.get((row.user, row.name), inf) < int(row.job_id) else ""
 
     jobs = [(running_job(row, cluster, places.get(row.job_id)), row) for row in running]
     return tuple(
-        replace(job, frozen=why) if may_change(job) and (why := alone(row)) else job
+        replace(job, frozen=why) if may_change(job) and (why := alone(row, job)) else job
         for job, row in jobs
     )
+
+
+def _ends_others(job: Job, cluster: Cluster) -> str:
+    """Who Slurm may end others for, to start it anywhere: it is pinned, and may start elsewhere."""
+    above = next((name for name in job.partitions if name in cluster.ending), "")
+    if above:
+        return f"partition {above}"
+    by_qos = not {job.qos, EVERYBODY}.isdisjoint(cluster.ending_qos)
+    return f"QOS {job.qos or 'of default'}" if by_qos else ""
+
+
+def _after(rows: Iterable[JobRow]) -> dict[str, str]:
+    """Return who waits until some minutes after a job's start, by that job.
+
+    Without minutes nobody waits for one that runs.
+    """
+    some = (row for row in rows if row.waits and "after:" in row.dependency)
+    return {name: row.key for row in some for name in _AFTER.findall(row.dependency)}
 
 
 def _singletons(rows: Iterable[JobRow]) -> dict[tuple[str, str], int]:
