@@ -1249,6 +1249,25 @@ def test_a_job_is_to_start_where_it_is_decided_or_else_where_it_is(
     assert bench.elastic._places.is_open(bench.one(LIMITED), wanted) is is_open
 
 
+@pytest.mark.parametrize(
+    ("begins_s", "guest_s", "is_open"),
+    [(3600 + 300, 200, True), (3600 + 300, 400, False), (3600 + 300, 0, False), (3500, 0, False)],
+)
+def test_a_job_makes_room_only_where_no_reservation_comes_too_near_meanwhile(
+    bench: Bench, begins_s: int, guest_s: int, *, is_open: bool
+) -> None:
+    """``guest_s``: its guest's time limit; 0: it has none."""
+    one, start_s = bench.one(LIMITED), bench.now_s + begins_s
+    maintenance = Reservation("maintenance", ("n1",), start_s, start_s + 60)
+    seen = replace(snapshot([node("n1", gpus=4)], [], []), now_s=bench.now_s)
+    bench.elastic.decided(replace(seen, reservations=(maintenance,)), Plan())
+    guest = replace(TRIAL, time_limit_s=guest_s)
+    to = Wanted(FOUR, ("n1",), guest.id, asks=guest)
+    assert bench.elastic._places.is_open(one, to) is is_open
+    resized = bench.elastic._places.is_open(one, Wanted(ONE, ("n1",)))
+    assert resized is (begins_s > LIMITED.time_limit_s)
+
+
 def test_a_program_that_is_silent_is_not_resized_by_hand(bench: Bench) -> None:
     bench.listens()
     bench.now_s += 500.0

@@ -19,7 +19,7 @@ from pliant.daemon.guests import apart, first_task
 from pliant.daemon.handing import Wanted
 from pliant.handover import OURS
 from pliant.model import Caps, Job, Shape, Snapshot
-from pliant.placement import Tiers, is_open
+from pliant.placement import Tiers, is_open, limit_s
 from pliant.plan import Plan
 
 
@@ -108,12 +108,15 @@ class Places:
     def is_open(self, job: Job, wanted: Wanted) -> bool:
         """Return whether a job could start now where it is to run, or its guest where it runs.
 
-        Fences are not in the way.
+        And once its guest has ended: a reservation of its nodes may come nearer meanwhile. Fences
+        are not in the way.
         """
         if self._decided is None:
             return True
-        limited, nodes = self._limited(job, wanted), wanted.nodes or job.nodes
-        return is_open(_open(self._decided[0]), limited, nodes)
+        snapshot, nodes = self._decided[0], wanted.nodes or job.nodes
+        guest = _guest(snapshot, wanted) if wanted.guest else None
+        later_s = limit_s(guest) if guest is not None else 0.0
+        return is_open(_open(snapshot), self._limited(job, wanted), nodes, later_s)
 
     def overtaken(self, job: Job, wanted: Wanted) -> str:
         """Return who could have its place between its two runs, in words; "" for nobody."""

@@ -53,8 +53,9 @@ class Scope:
 class Scopes:
     """All scopes of one snapshot; equal ones are one object."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._now_s = snapshot.now_s
+    def __init__(self, snapshot: Snapshot, later_s: float = 0.0) -> None:
+        """``later_s``: by how much later than now jobs may start, or at any time until then."""
+        self._now_s, self._last_s = snapshot.now_s, snapshot.now_s + later_s
         self._partitions = snapshot.partition_by_name
         self._defaults = tuple(p.name for p in snapshot.partitions if p.default)
         self._reservations = {r.name: r for r in snapshot.reservations if r.end_s > snapshot.now_s}
@@ -92,7 +93,7 @@ class Scopes:
         return self._closed[key]
 
     def _overlapping(self, limit: float, own: str) -> frozenset[str] | None:
-        end_s = self._now_s + limit
+        end_s = self._last_s + limit
         if own:
             mine = self._reservations.get(own)
             if mine is None or mine.start_s > self._now_s or mine.end_s < end_s:
@@ -123,12 +124,16 @@ class Scopes:
         return frozenset(self._index[name] for name in names if name in self._index)
 
 
-def is_open(snapshot: Snapshot, job: Job, nodes: Iterable[str]) -> bool:
+def is_open(snapshot: Snapshot, job: Job, nodes: Iterable[str], later_s: float = 0.0) -> bool:
     """Return whether a job could start on these nodes now, were all that is on them free.
 
-    They are up, no reservation comes before the end of its time limit, its partition is up.
+    They are up, no reservation comes before the end of its time limit, its partition is up. And at
+    any time until ``later_s``, as far as reservations are known.
     """
-    scopes, places = Scopes(snapshot), {node.name: n for n, node in enumerate(snapshot.nodes)}
+    scopes, places = (
+        Scopes(snapshot, later_s),
+        {node.name: n for n, node in enumerate(snapshot.nodes)},
+    )
     kinds = [scopes.kinds[places[name]] if name in places else None for name in nodes]
     return any(all(kind in scope.kinds for kind in kinds) for scope in scopes.of(job))
 
