@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -101,21 +102,15 @@ def test_where_the_batch_system_preempts_itself_no_job_is_told_to_make_room() ->
         assert cycle(here, by_name(name)) == cycle(here, by_name("fifo"))
     assert view(view(here)) == view(here)
     told = explain(here, FITGPP, "90").says
-    assert told == (
-        "it runs as 8; it is not preempted: the batch system itself preempts here"
-        " (PreemptType=preempt/qos)"
-    )
+    assert told == "it runs as 8; it is not preempted: PreemptType=preempt/qos"
 
 
 def test_the_trouble_is_one_line_where_the_policy_would_preempt() -> None:
     said = "PreemptMode=REQUEUE"
     told = {name: preemption_trouble(by_name(name), said) for name in names()}
     assert [name for name, words in told.items() if words] == ["fitgpp", "lrtp", "rand"]
-    assert told["fitgpp"] == (
-        "[daemon] policy fitgpp preempts no job and decides as fifo: the batch system itself"
-        " preempts here (PreemptMode=REQUEUE); PreemptMode=OFF and PreemptType=preempt/none in"
-        " slurm.conf are right for it"
-    )
+    words = "[daemon] policy fitgpp preempts no job and decides as fifo: PreemptMode=REQUEUE"
+    assert told["fitgpp"] == words
     assert preemption_trouble(FITGPP, "") == ""
 
 
@@ -135,7 +130,31 @@ def test_how_slurm_preempts_is_in_its_configuration(kind: str, mode: str, words:
     text = text.replace("= preempt/none", f"= {kind}").replace(
         "PreemptMode             = OFF", f"PreemptMode = {mode}"
     )
-    assert parse_config(text).own_preemption == words
+    found = parse_config(text)
+    assert found.own_preemption == words
+    right = "PreemptMode=OFF and PreemptType=preempt/none in slurm.conf are right for it"
+    assert found.no_room == (
+        f"the batch system itself preempts here ({words}); {right}" if words else ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "makes_room"),
+    [
+        ("bf_interval=5", True),
+        ("bf_job_part_count_reserve=0", True),
+        ("bf_interval=5,bf_job_part_count_reserve=1", False),
+        ("bf_job_part_count_reserve=10", False),
+    ],
+)
+def test_no_job_makes_room_where_slurm_keeps_an_opening_for_the_first_alone(
+    parameters: str, *, makes_room: bool
+) -> None:
+    """It waits before all others: the opening would be its own."""
+    text = re.sub(
+        r"(?m)^(SchedulerParameters +=).*$", rf"\1 {parameters}", recorded("22.05", "config.txt")
+    )
+    assert (parse_config(text).no_room == "") is makes_room
 
 
 # Requeue

@@ -22,14 +22,13 @@ from pliant.cycle.leftover import (
     leftover,
     starts_anyway,
 )
-from pliant.cycle.running import ITSELF, why_stays
+from pliant.cycle.running import why_stays
 from pliant.cycle.trials import capped, trials_held
 
 __all__ = [
     "DEFAULT_LIMIT",
     "Explanation",
     "Gate",
-    "ITSELF",
     "Tried",
     "allowed_shapes",
     "capped",

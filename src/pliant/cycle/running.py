@@ -18,7 +18,6 @@ from pliant.placement import limit_s
 from pliant.plan import Plan, Reshape
 
 NO_REQUEUE = "the batch system would not requeue it (--no-requeue, -r n, or no batch job)"
-ITSELF = "the batch system itself preempts here"
 
 
 def as_running(job: Job, off: frozenset[str], preempts: str = "", *, now_s: float = inf) -> Job:
@@ -68,7 +67,7 @@ def why_stays(job: Job, preempts: str = "", *, now_s: float = inf) -> str:
         kinds = {"resized": resizes, "preempted": stops}
         words = " nor ".join(kind for kind, applies in kinds.items() if applies)
         return f"it is {'neither' if resizes and stops else 'not'} {words}: {why}"
-    return f"it is not preempted: {ITSELF} ({preempts})" if stops and preempts else ""
+    return f"it is not preempted: {preempts}" if stops and preempts else ""
 
 
 def let_through(seen: Snapshot, plan: Plan) -> Plan:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pliant.cycle import ITSELF, trials_held
+from pliant.cycle import trials_held
 from pliant.errors import BadConfig
 from pliant.filter import Trials
 from pliant.grammar import quoted
@@ -87,11 +87,8 @@ def trials_seen(snapshot: Snapshot, policy: Policy, caps: TrialCaps) -> Trials |
 def preemption_trouble(policy: Policy, itself: str) -> str:
     """Return why a policy that preempts jobs does not do so here, in one line; "" where it does.
 
-    Two that end jobs for others undo each other's work. ``itself``: as Abilities.preempts.
+    ``itself``: as Abilities.preempts.
     """
     if not itself or not preempts(policy):
         return ""
-    return (
-        f"[daemon] policy {policy.name} preempts no job and decides as fifo: {ITSELF} ({itself});"
-        " PreemptMode=OFF and PreemptType=preempt/none in slurm.conf are right for it"
-    )
+    return f"[daemon] policy {policy.name} preempts no job and decides as fifo: {itself}"

@@ -49,7 +49,7 @@ class Abilities:
     qos_of: tuple[tuple[tuple[str, str], frozenset[str]], ...] | None = None
     waived: tuple[Cap, ...] = ()
     judges_again: bool = True  # what a partition lets one job have holds at each start
-    preempts: str = ""  # how the batch system itself ends jobs for others, in its own words
+    preempts: str = ""  # why no job makes room for another here, in words, and what is right
 
     def may_be_limited(self, qos: str, partitions: Iterable[Partition]) -> bool:
         """Whether more than its owner wrote may be more than a job of this QOS may have there.

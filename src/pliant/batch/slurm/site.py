@@ -17,6 +17,7 @@ _UID = re.compile(r".*\(([0-9]{1,10})\)", re.ASCII)
 OLDEST = (22, 5)
 HIERARCHICAL = (23, 2)
 BACKFILL, STOPS = "sched/backfill", "assoc_limit_stop"
+RESERVES = "bf_job_part_count_reserve"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,25 @@ class Site:
         said = (("PreemptType", kind, "preempt/none"), ("PreemptMode", mode, "OFF"))
         words = [f"{name}={value}" for name, value, off in said if value not in ("", off)]
         return ", ".join(words)
+
+    @property
+    def no_room(self) -> str:
+        """Why no job is to make room for another here, and what slurm.conf should say; "" for not.
+
+        Two that end jobs for others undo each other's work. And who makes room waits before all
+        others: it would have the opening that backfill keeps for the first job alone.
+        """
+        if self.own_preemption:
+            return (
+                f"the batch system itself preempts here ({self.own_preemption});"
+                " PreemptMode=OFF and PreemptType=preempt/none in slurm.conf are right for it"
+            )
+        if self.scheduler.get(RESERVES, "0").strip("0"):
+            return (
+                f"with SchedulerParameters={RESERVES} Slurm would keep no opening for who is next,"
+                " but for the job that makes room; without that it is right"
+            )
+        return ""
 
     @property
     def least_qos(self) -> frozenset[str]:

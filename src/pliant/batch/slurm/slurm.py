@@ -148,7 +148,7 @@ class Slurm:
                 above=site.above,
                 qos_of=site.qos_of,
                 waived=site.limits.waived,
-                preempts=site.own_preemption,
+                preempts=site.no_room,
             ),
             nodes=nodes_of(nodes.result().values(), rows, places, counts_memory=site.counts_memory),
             reservations=reservations.result(),
