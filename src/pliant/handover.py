@@ -150,6 +150,7 @@ class Outcome(StrEnum):
     DONE = "done"
     NOT_SAVED = "its checkpoint did not come in time, or was wanted no more"
     STALLED = "no heartbeat came since its checkpoint was requested: its program hangs"
+    UNTOLD = "its program could not be told that a checkpoint is wanted: it goes on as it is"
     RUN_OVER = "its run ended before its checkpoint"
     GONE = "it has ended"
     HELD = "its owner holds it"

@@ -1,4 +1,4 @@
-"""A program that hangs once it is asked for a checkpoint, as a job of a real Slurm."""
+"""A program that hangs once it is asked for a checkpoint, or cannot be: a job of a real Slurm."""
 
 from __future__ import annotations
 
@@ -23,6 +23,20 @@ for step in itertools.count(1):
     if os.path.exists("seen"):
         break
 print("finished")
+"""
+LOSES = """
+import itertools, os, pathlib, shutil, time, pliant
+if os.environ.get("SLURM_RESTART_COUNT", "0") == "0":
+    shutil.rmtree(os.path.dirname(os.environ["PLIANT_CHECKPOINT_REQUESTED"]))
+    for step in itertools.count(1):
+        time.sleep(0.05)
+        pliant.heartbeat(step)
+        if pliant.checkpoint_wanted():
+            pathlib.Path("saved").touch()
+            pliant.checkpointed()
+while not os.path.exists("seen"):
+    time.sleep(0.05)
+print("goes on" if os.path.exists("saved") else "has lost everything")
 """
 SCRIPT = """#!/bin/bash
 #SBATCH --nodes=1 --gres=gpu:4 --time=1:00:00 --open-mode=append
@@ -56,3 +70,18 @@ def test_a_program_that_hangs_by_the_request_is_requeued_as_it_was(
     told = answer_of(place.sandbox, "history", job=str(job.job))
     said = a.from_json(a.HistoryAnswer, told.fields["json"]).decisions
     assert any(one.reason.startswith("no heartbeat since ") for one in said)
+
+
+def test_a_job_that_has_removed_its_private_directory_is_asked_and_saves(
+    place: Place,
+    wait_for_state: WaitForState,
+    output: Callable[[int], str],
+) -> None:
+    """As a cleaner of /tmp does after ten days."""
+    (place.folder / "loses.py").write_text(LOSES)
+    (place.folder / "loses.sh").write_text(SCRIPT.replace("hangs.py", "loses.py"))
+    job = place.submit("loses.sh")
+    job.becomes("2")
+    (place.folder / "seen").touch()
+    wait_for_state(job.job, "COMPLETED")
+    assert "goes on" in output(job.job)

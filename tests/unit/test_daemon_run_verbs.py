@@ -164,6 +164,17 @@ def test_of_two_reports_the_later_one_counts_whichever_comes_first(bench: Bench)
     assert "said something else" in bench.refused("run-failed", word="a", wish=wish, number="2")
 
 
+def test_one_that_could_not_be_told_goes_on_and_is_asked_again_later(bench: Bench) -> None:
+    wish = bench.wish()
+    bench.say("run-failed", wish=wish, untold="1")
+    bench.overs.turn()
+    assert bench.overs.of("7") is None
+    assert bench.overs.rests("7")
+    assert bench.say("run-watch", known=wish).wish == ""
+    bench.say("run-saved", wish=wish)  # all the same: it is lost to nobody
+    assert bench.overs.of("7") is not None
+
+
 def test_a_program_that_ends_is_asked_no_more(bench: Bench) -> None:
     bench.wish()
     bench.say("run-end", code="3")

@@ -31,8 +31,8 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.store.close()
 
 
-def ask(bench: Bench, job: Job = JOB) -> None:
-    """Ask its program, which beat once a second until 2000, and let the grace period pass."""
+def begin(bench: Bench, job: Job) -> None:
+    """Ask its program, which beat once a second until 2000."""
     bench.elastic.runs.heard(job, 0, launched=True, step=999, rate=1.0)
     bench.now_s = ASKED_S
     bench.look(job)
@@ -41,6 +41,11 @@ def ask(bench: Bench, job: Job = JOB) -> None:
     assert list(
         bench.elastic.begin(Plan(reshapes=(Reshape(found, TWO, ("n1",), "price"),)), always)
     )
+
+
+def ask(bench: Bench, job: Job = JOB) -> None:
+    """Ask its program, and let the grace period pass."""
+    begin(bench, job)
     bench.now_s = ASKED_S + GRACE_S + 1
     bench.elastic.overs.turn()
     assert bench.elastic.overs.of("7") is None
@@ -137,6 +142,29 @@ def test_it_is_not_requeued_where_it_would_not_go_on(bench: Bench, why: str) -> 
     bench.look(REQUEUES)
     assert len(said(bench)) == 1
     assert bench.elastic.overs.of("7") is None
+
+
+@pytest.mark.parametrize("job", [JOB, REQUEUES])
+def test_one_that_could_not_be_told_is_taken_for_no_one_that_hangs(bench: Bench, job: Job) -> None:
+    begin(bench, job)
+    bench.elastic.overs.failed("7", 0, bench.name(), untold=True)
+    bench.elastic.overs.turn()
+    assert bench.store.handovers("7")[-1].outcome == Outcome.UNTOLD
+    assert bench.store.decisions("7")[0].reason == Outcome.UNTOLD
+    bench.now_s = DUE_S
+    beats(bench, job, 1000, DUE_S - ASKED_S)
+    bench.look(job)
+    assert (said(bench), bench.elastic.overs.of("7")) == ([], None)
+
+
+@pytest.mark.parametrize("job", [JOB, REQUEUES])
+def test_nor_is_one_whose_wrapper_hears_it_no_more(bench: Bench, job: Job) -> None:
+    """It tells no step then."""
+    ask(bench, job)
+    bench.now_s = DUE_S
+    bench.elastic.runs.heard(job, 0, launched=True)
+    bench.look(job)
+    assert (said(bench), bench.elastic.overs.of("7")) == ([], None)
 
 
 def test_one_that_tells_no_steps_is_never_taken_for_one_that_hangs(bench: Bench) -> None:

@@ -145,6 +145,27 @@ def test_a_program_that_saves_too_late_runs_on_and_pliantd_is_told() -> None:
     ]
 
 
+def test_nothing_is_awaited_of_a_program_that_could_not_be_told() -> None:
+    state, done = play(asked(), w.Untold(1.0, "No space left on device"))
+    words = "the program could not be told (No space left on device)"
+    assert state.stage is Stage.RUNNING
+    assert done == [
+        w.Withdraw(),
+        w.Say(f"no checkpoint was made: {words}; it runs on"),
+        w.ReportFailed(WISH, words, untold=True),
+    ]
+    assert play(state, w.Untold(2.0, "again"), w.Ticked(30.0))[1] == []
+    handing, done = play(state, w.Ended(3.0, 85, True))  # told by another task's, say
+    assert (handing.stage, done[-1]) == (Stage.HANDING, w.ReportSaved(WISH, 3.0))
+
+
+@pytest.mark.parametrize("state", [State(signal=USR1), State(ranks=2, leads=False)])
+def test_one_that_may_be_told_otherwise_has_its_time(state: State) -> None:
+    """By its signal, or by the first task's program."""
+    waits = asked(state)
+    assert play(waits, w.Untold(1.0, "No space left on device")) == (waits, [])
+
+
 @pytest.mark.parametrize(
     ("prompted", "words"),
     [
@@ -587,6 +608,7 @@ EVENTS = st.one_of(
     ),
     st.tuples(st.sampled_from([1, 2, 10, 15]), st.booleans()).map(lambda e: w.Signalled(0.0, *e)),
     st.just(w.Ticked(0.0)),
+    st.just(w.Untold(0.0, "gone")),
     st.just(w.Orphaned(0.0)),
     st.sampled_from([None, (1, 7)]).map(lambda failed: w.Gathered(0.0, failed)),
     st.sampled_from(["", "it is empty"]).map(lambda trouble: w.Checked(0.0, trouble)),

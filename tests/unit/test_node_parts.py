@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ from limits import HANG_S
 from pliant import resources
 from pliant.errors import BadInput
 from pliant.node.ancestors import is_batch
-from pliant.node.files import Pace, Private, for_checkpoints
+from pliant.node.files import TOUCH_S, Pace, Private, for_checkpoints
 from pliant.node.logs import cut_on_requeue
 from pliant.node.ranks import Ranks
 from pliant.node.run import CHOSEN, DIRECTORY, MALLEABLE, from_environment, signal_number
@@ -141,6 +143,62 @@ def test_a_step_that_is_none_is_not_told(step: str, told: bool) -> None:
     files = Private("7")
     (files.path / "heartbeat").write_text(f"{step} 5.0")
     assert (files.beat() is not None) is told
+    files.remove()
+
+
+def test_a_directory_that_is_gone_is_made_again_as_it_was(tmp_path: Path) -> None:
+    files = Private("7")
+    assert files.keep(0.0) is False
+    shutil.rmtree(files.path)
+    assert files.keep(1.0) is True
+    assert stat.S_IMODE(files.path.stat().st_mode) == 0o700
+    assert files.keep(2.0) is False
+    shutil.rmtree(files.path)
+    files.ask(Wish("w1"))  # before the next look
+    assert files.request.exists()
+    files.remove()
+
+
+@pytest.mark.parametrize("what", ["directory", "link", "file"])
+def test_what_is_another_users_in_its_place_is_not_trusted(tmp_path: Path, what: str) -> None:
+    files = Private("7")
+    files.path.rmdir()
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    match what:
+        case "directory":
+            files.path.mkdir()
+            files._owner += 1
+        case "link":
+            files.path.symlink_to(theirs)
+        case _:
+            files.path.touch()
+    if what != "file":
+        for name, text in (("saved", ""), ("requeued", ""), ("heartbeat", "7 5.0")):
+            (files.path / name).write_text(text)
+    assert (files.beat(), files.take_saved(), files.take_requeued()) == (None, False, False)
+    for act in (lambda: files.keep(1.0), lambda: files.ask(Wish("w1"))):
+        with pytest.raises(FileExistsError):
+            act()
+    files.remove()
+    assert os.path.lexists(files.path)
+    assert what == "file" or len([*files.path.iterdir()]) == 3
+    shutil.rmtree(files.path) if what == "directory" else files.path.unlink()
+
+
+def test_it_is_touched_now_and_then_so_that_no_cleaner_takes_it() -> None:
+    files = Private("7")
+    files.ask(Wish("w1"))
+    both = (files.path, files.request)
+
+    def ages(now_s: float) -> list[bool]:
+        for one in both:
+            os.utime(one, (5.0, 5.0))
+        files.keep(now_s)
+        return [one.stat().st_mtime == 5.0 for one in both]
+
+    looks = [ages(at_s) for at_s in (0.0, 1.0, TOUCH_S - 1, TOUCH_S, TOUCH_S + 1)]
+    assert looks == [[old, old] for old in (False, True, True, False, True)]
     files.remove()
 
 

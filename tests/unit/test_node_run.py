@@ -691,6 +691,94 @@ def test_a_mistake_of_our_own_leaves_the_program_as_if_by_itself(job: Job, terme
     assert ended(process)[0] == (143 if termed else 7)
 
 
+# Its private directory is gone
+
+LOSES = (
+    "import shutil\n"
+    "where = pathlib.Path(os.environ['PLIANT_CHECKPOINT_REQUESTED']).parent\n"
+    "def beat(step):\n    pliant.heartbeat(step)\n    time.sleep(0.02)\n    return step + 1\n"
+    "step = 1\nwhile not os.path.exists('go'): step = beat(step)\n"
+)
+SAVES_BEATING = "while not pliant.checkpoint_wanted(): step = beat(step)\npliant.checkpointed()"
+FOREIGN = "where.symlink_to('/')"
+
+
+def test_a_program_whose_directory_is_gone_is_told_and_heard_in_a_new_one(job: Job) -> None:
+    process = job.start(LOSES + "shutil.rmtree(where)\nstep = 10**6\n" + SAVES_BEATING)
+    job.door.wait_for("run-watch")
+    (job.folder / "go").touch()
+    wait_until(lambda: int(job.door.of("run-watch")[-1]["step"] or 0) > 10**6, "its heartbeats")
+    job.door.want("w1")
+    assert taken_over(job, process) == (85, "", "")
+    assert list((job.folder / "tmp").iterdir()) == []
+
+
+def test_what_was_asked_in_one_that_is_gone_is_asked_again(job: Job) -> None:
+    process = job.start(
+        LOOP.format(until=REQUESTED) + LOSES + "shutil.rmtree(where)\n" + SAVES_BEATING
+    )
+    (job.folder / "go").touch()
+    job.door.wait_for("run-watch")
+    job.door.want("w1")
+    assert taken_over(job, process)[0] == 85
+
+
+def test_where_none_can_be_made_the_program_counts_as_not_told_and_not_as_silent(job: Job) -> None:
+    process = job.start(
+        LOSES + f"shutil.rmtree(where)\n{FOREIGN}\nwhile not os.path.exists('end'): pass"
+    )
+    wait_until(lambda: any(said["step"] for said in job.door.of("run-watch")), "its heartbeats")
+    (job.folder / "go").touch()
+    wait_until(lambda: job.door.of("run-watch")[-1]["step"] == "", "that it is heard no more")
+    job.door.want("w1", within_s=600.0)
+    failed = job.door.wait_for("run-failed")
+    assert (failed["words"], failed["untold"]) == (
+        "the program could not be told (File exists)",
+        "1",
+    )
+    (job.folder / "end").touch()
+    code, _, err = ended(process)
+    assert code == 0
+    lost, untold = err.splitlines()
+    assert lost.endswith(
+        " is gone and cannot be made again (File exists): the program is neither told nor heard"
+    )
+    assert untold == (
+        "pliant run: no checkpoint was made: the program could not be told (File exists); "
+        "it runs on"
+    )
+
+
+def test_a_request_that_cannot_be_written_counts_as_not_told(job: Job) -> None:
+    """On a full disk, say."""
+    process = job.start(
+        "where = pathlib.Path(os.environ['PLIANT_CHECKPOINT_REQUESTED']).parent\n"
+        "(where / 'new').mkdir()\npathlib.Path('ready').write_text('1')\n" + LOOP.format(until=GO)
+    )
+    job.wait_for_file("ready")
+    job.door.wait_for("run-watch")
+    job.door.want("w1", within_s=600.0)
+    assert job.door.wait_for("run-failed")["untold"] == "1"
+    (job.folder / "go").touch()
+    assert ended(process)[0] == 0
+
+
+def test_where_the_first_task_cannot_be_told_the_others_are_not_asked_either(job: Job) -> None:
+    program = LOSES + "if os.environ['SLURM_PROCID'] == '0':\n    shutil.rmtree(where)\n    "
+    program += f"{FOREIGN}\nwhile not os.path.exists('end'): pass"
+    step = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0"}
+    tasks = [job.start(program, SLURM_PROCID=str(rank), **step) for rank in range(2)]
+    wait_until(lambda: any(said["step"] for said in job.door.of("run-watch")), "its heartbeats")
+    (job.folder / "go").touch()
+    wait_until(lambda: job.door.of("run-watch")[-1]["step"] == "", "that it is heard no more")
+    job.door.want("w1", within_s=600.0)
+    assert job.door.wait_for("run-failed")["untold"] == "1"
+    told = next((job.folder / "pliant-4711").glob(".pliant-*/told"))
+    wait_until(lambda: '"again"' in told.read_text(), "the others to be told")
+    (job.folder / "end").touch()
+    assert [ended(task)[0] for task in tasks] == [0, 0]
+
+
 # Several tasks of a step
 
 

@@ -58,17 +58,19 @@ STALE_S = 600.0
 ONCE_MORE_S = 600.0
 """A run whose requeue was forgotten is ended if its job saved no longer ago: it would lose more."""
 REST_S = 300.0
-"""A job that saved in vain, and goes on where it is, is not asked again before."""
+"""A job that saved in vain, and goes on where it is, or was asked in vain, is not asked before."""
 LATE = frozenset(
     (Outcome.NOT_SAVED.value, Outcome.HELD.value, Outcome.HELD_BY_ADMIN.value),
 )
 """What is given up before a checkpoint that may still come."""
 
-_GIVEN_UP = LATE | {Outcome.STALLED.value}
+_GIVEN_UP = LATE | {Outcome.STALLED.value, Outcome.UNTOLD.value}
 _TURNED = frozenset((Outcome.REFUSED, Outcome.SLOW, Outcome.AS_WAS))
 """What stands before why a shape was refused: before 0.2 it was AS_WAS for REFUSED."""
 _BEGUN = frozenset((Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED))
 """The ends in which its next run has begun."""
+_RESTS = frozenset((Outcome.STAYS, Outcome.UNTOLD))
+"""Those that would come again at once."""
 _AGAIN = _BEGUN | {Outcome.CHANGED}
 """Those in which it may have."""
 WHY = ": "
@@ -137,6 +139,7 @@ class _Active:
     no_guest: bool = False  # that is given up: it is as one that is held
     requeued: bool = False  # the batch system was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
+    untold: bool = False  # its program could not be asked
     ready: bool = False  # the batch system is, for its program's end
     once_more: bool = False  # its requeue has been forgotten
     aside: tuple[Wanted, frozenset[str]] | None = None  # what is kept for others, where it is that
@@ -480,8 +483,16 @@ class HandOvers:
         except PliantError as error:
             log.warning("%s", error)
 
-    def failed(self, job_id: str, run: int, name: str, said: Said = UNNUMBERED) -> None:
-        """Note that there is no checkpoint: the job goes on as it is.
+    def failed(
+        self,
+        job_id: str,
+        run: int,
+        name: str,
+        said: Said = UNNUMBERED,
+        *,
+        untold: bool = False,
+    ) -> None:
+        """Note that there is no checkpoint, as nobody was asked where ``untold``: the job goes on.
 
         Also one that was reported before: its program runs again, and has what it saved no more
         where it ends now. Where the batch system has been told to requeue it, it may do so yet: it
@@ -498,6 +509,7 @@ class HandOvers:
                 return
             active.heard_s = float("-inf")
             if not active.requeued:
+                active.untold = untold
                 self._take_back(active)
                 self._hasten(active)
 
@@ -752,6 +764,8 @@ class HandOvers:
         return True
 
     def _end(self, active: _Active, outcome: Outcome) -> None:
+        if active.untold and outcome is Outcome.NOT_SAVED:
+            outcome = Outcome.UNTOLD
         with self._lock:
             self._active.pop(active.over.job, None)
             told = _told(active.over, outcome)
@@ -759,7 +773,7 @@ class HandOvers:
             self._refused.pop(active.over.job, None)
             if outcome in _AGAIN:
                 self._gone[active.over.job] = active.over.run
-            elif outcome is Outcome.STAYS or _was_checked(active.job, outcome):
+            elif outcome in _RESTS or _was_checked(active.job, outcome):
                 self._rests[active.over.job] = self._monotonic() + REST_S
             self._store.handed_over(active.number, self._clock(), told)
         change = shape_text(active.job.shape), shape_text(active.over.shape)

@@ -127,7 +127,8 @@ class RunVerbs:
 
     def failed(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
         """A program could not save, and runs on."""
-        self.overs.failed(job.id, run, fields.get("wish", ""), _said(fields))
+        untold = fields.get("untold") == "1"
+        self.overs.failed(job.id, run, fields.get("wish", ""), _said(fields), untold=untold)
 
     def end(self, job: Job, run: int, fields: Mapping[str, str]) -> None:
         """A program has ended by itself."""

@@ -2,7 +2,7 @@
 
 ::
 
-    RUNNING ──wish──▶ ASKED ──too late, withdrawn──▶ RUNNING
+    RUNNING ──wish──▶ ASKED ──too late, withdrawn, untold──▶ RUNNING
        │                │
        │ saved (late)   │ saved (exit 85, or said so)            another exit, from either: OVER
        └───────┬────────┘
@@ -74,6 +74,7 @@ from pliant.node.words import (
     Stays,
     Tell,
     Ticked,
+    Untold,
     Wish,
     Wished,
     Withdraw,
@@ -169,6 +170,18 @@ def _calm(state: State) -> State:
 
 def _prompted(state: State, _event: Prompted) -> Next:
     return replace(state, prompted=True), ()
+
+
+def _untold(state: State, event: Untold) -> Next:
+    """Nothing is awaited of a program that does not know of it.
+
+    One that is told by a signal does. One of another task may learn it from the first one's.
+    """
+    if state.signal or not state.leads or state.wish is None:
+        return state, ()
+    words = f"the program could not be told ({event.trouble})"
+    says = Say(f"no checkpoint was made: {words}; it runs on")
+    return _calm(state), (Withdraw(), says, ReportFailed(state.wish, words, untold=True))
 
 
 def _ticked_asked(state: State, event: Ticked) -> Next:
@@ -503,6 +516,7 @@ _ON: Mapping[tuple[Stage, type], _Handler] = {
     **{(stage, Beside): _beside for stage in (*_RUNS, *_WAITS)},
     **{(stage, Signalled): _signalled_waiting for stage in _WAITS},
     **{(stage, Parted): _parted for stage in _WAITS},
+    (Stage.ASKED, Untold): _untold,
     (Stage.ASKED, Ticked): _ticked_asked,
     (Stage.GATHERING, Gathered): _gathered,
     (Stage.GATHERING, Ticked): _ticked_gathering,

@@ -194,10 +194,10 @@ class Door:
         """Report the checkpoint no more."""
         self._saving.set()
 
-    def failed(self, wish: Wish, words: str) -> None:
+    def failed(self, wish: Wish, words: str, *, untold: bool = False) -> None:
         """Report that there is no checkpoint, again and again where nobody answers."""
         self._failing = stop = threading.Event()
-        fields = self._failed_fields(wish, words)
+        fields = self._failed_fields(wish, words, untold)
         _thread(lambda: self._insist("run-failed", fields, stop))
 
     def _insist(
@@ -225,16 +225,16 @@ class Door:
         """Report the end once, on our way out."""
         self._report("run-end", {**self.who, "code": str(code), "termed": str(int(termed))})
 
-    def last_failed(self, wish: Wish, words: str) -> None:
+    def last_failed(self, wish: Wish, words: str, *, untold: bool = False) -> None:
         """Report that there is no checkpoint once, on our way out."""
-        self._report("run-failed", self._failed_fields(wish, words))
+        self._report("run-failed", self._failed_fields(wish, words, untold))
 
     def _saved_fields(self, wish: Wish, took_s: float) -> dict[str, str]:
         step = self.progress.fields()["step"]
         return {**self._numbered(wish), "took": f"{took_s:.3f}", "step": step}
 
-    def _failed_fields(self, wish: Wish, words: str) -> dict[str, str]:
-        return {**self._numbered(wish), "words": words}
+    def _failed_fields(self, wish: Wish, words: str, untold: bool) -> dict[str, str]:
+        return {**self._numbered(wish), "words": words, "untold": str(int(untold))}
 
     def _numbered(self, wish: Wish) -> dict[str, str]:
         return {**self.who, "wish": wish.id, "number": str(next(self._numbers))}

@@ -6,6 +6,9 @@
     heartbeat               "STEP TIME", from pliant.heartbeat
     saved                   from pliant.checkpointed: what follows is the end, whatever its code
     requeued                beside it, from a program that believes that it has requeued its job
+
+It stands where a node is cleaned (systemd-tmpfiles takes what lay untouched for 10 days), or a job
+cleans up itself. So it is touched now and then, and made again, by its own name, where it is gone.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ NOBODY = 65534
 REQUESTED, HEARTBEAT = "checkpoint-requested", "heartbeat"
 SAVED, REQUEUED = "saved", "requeued"
 WINDOW_S = 120.0
+TOUCH_S = 3600.0
+"""How often it is touched: no cleaner takes what is so young."""
 LEAST_S = 5.0
 """A rate is told over at least so long and at most WINDOW_S."""
 
@@ -43,17 +48,52 @@ class Private:
         Raises OSError.
         """
         self.path = Path(tempfile.mkdtemp(prefix=_prefix(job)))
+        self._owner = self.path.lstat().st_uid  # as it is shown here: see NOBODY
+        self._touched_s: float | None = None
         self.request = self.path / REQUESTED
         self.saved, self.requeued = self.path / SAVED, self.path / REQUEUED
         self._beaten = ""
 
     def ask(self, wish: Wish) -> None:
-        """Let the program see that a checkpoint is wanted."""
+        """Let the program see that a checkpoint is wanted.
+
+        Raises OSError.
+        """
+        self._stand()
         said = {"wish": wish.id, "why": wish.why, "shape": wish.shape}
         text = json.dumps({**said, "until_s": time.time() + wish.left_s})
         new = self.path / "new"
         new.write_text(text + "\n")
         new.replace(self.request)
+
+    def keep(self, now_s: float) -> bool:
+        """Make it again where it is gone, and return whether it was; touch it now and then.
+
+        Raises OSError where it cannot be made, or somebody else has one in its place.
+        """
+        if self._stand():
+            return True
+        if self._touched_s is None or now_s - self._touched_s >= TOUCH_S:
+            self._touched_s = now_s
+            with suppress(OSError):  # what is not touched may be taken, and is made again
+                for one in (self.path, *self.path.iterdir()):
+                    os.utime(one, follow_symlinks=False)
+        return False
+
+    def _stand(self) -> bool:
+        if self._stands():
+            return False
+        self.path.mkdir(mode=0o700)
+        self._owner = self.path.lstat().st_uid
+        return True
+
+    def _stands(self) -> bool:
+        """Whether it is there, and nobody else's in its place."""
+        try:
+            what = self.path.lstat()
+        except OSError:
+            return False
+        return stat.S_ISDIR(what.st_mode) and what.st_uid == self._owner
 
     def withdraw(self) -> None:
         """Let it see that none is wanted."""
@@ -61,14 +101,16 @@ class Private:
 
     def take_saved(self) -> bool:
         """Whether the program said that it has saved, since this was last asked."""
-        return _take(self.saved)
+        return self._stands() and _take(self.saved)
 
     def take_requeued(self) -> bool:
         """Whether it believes that it has requeued its job, since this was last asked."""
-        return _take(self.requeued)
+        return self._stands() and _take(self.requeued)
 
     def beat(self) -> tuple[int, float] | None:
         """Return a new heartbeat, the step and when it was told; None where there is none."""
+        if not self._stands():
+            return None
         try:
             text = (self.path / HEARTBEAT).read_text()
             number, at = text.split()
@@ -82,7 +124,8 @@ class Private:
 
     def remove(self) -> None:
         """Remove all of it."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        if self._stands():
+            shutil.rmtree(self.path, ignore_errors=True)
 
 
 def is_wrapped(asked: str, job: str) -> bool:

@@ -81,6 +81,14 @@ class Prompted:
 
 
 @dataclass(frozen=True, slots=True)
+class Untold:
+    """The file by which the program is asked cannot be written, or stand: ``trouble`` says why."""
+
+    at_s: float
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The program ended with ``code``, negative for a signal; ``saved``: it said so."""
 
@@ -221,6 +229,7 @@ class Learnt:
 Event = (
     Wished
     | Prompted
+    | Untold
     | Ended
     | Signalled
     | Orphaned
@@ -286,10 +295,11 @@ class ReportSaved:
 
 @dataclass(frozen=True, slots=True)
 class ReportFailed:
-    """Tell pliantd that there is no checkpoint."""
+    """Tell pliantd that there is no checkpoint; ``untold``: for the program was not asked."""
 
     wish: Wish
     words: str
+    untold: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pliant.node import guarded, pbs
@@ -77,6 +77,7 @@ class Wrapper:
         self._running = True
         self._started_s = time.monotonic()
         self._pace = Pace()
+        self._is_away = False  # the directory by which the program is told and heard
         self._ranks: Ranks | None = None
         self._door: Door | None = None
         self._asks_why: threading.Thread | None = None
@@ -151,12 +152,32 @@ class Wrapper:
 
     def _tick(self, now_s: float) -> None:
         self._witness.tend(now_s)
+        self._keep(now_s)
         self._end_requeued()
         self._beat(now_s)
         self._follow()
         self._gather(now_s)
         self._see_lost()
         self._feed(w.Ticked(now_s))
+
+    def _keep(self, now_s: float) -> None:
+        """See that the directory stands; what was asked in one that is gone is asked again."""
+        if self._files is None:
+            return
+        try:
+            is_new = self._files.keep(now_s)
+        except OSError as error:
+            why = error.strerror or str(error)
+            if not self._is_away:
+                what = "is gone and cannot be made again"
+                say(f"{self._files.path} {what} ({why}): the program is neither told nor heard")
+            self._is_away = True
+            self._feed(w.Untold(now_s, why))
+            return
+        self._is_away = False
+        state = self._state
+        if is_new and state.stage is w.Stage.ASKED and state.wish is not None:
+            self._ask(replace(state.wish, left_s=state.until_s - now_s))
 
     def _end_requeued(self) -> None:
         """Tell a program that believes it has requeued its job what a requeue would tell it."""
@@ -171,7 +192,9 @@ class Wrapper:
             self._pace.add(*beat)
         if self._door is not None:
             progress = self._door.progress
-            progress.step, progress.rate = self._pace.step, self._pace.rate
+            heard = (self._pace.step, self._pace.rate)
+            # a step that is told again and again is one of a program that hangs
+            progress.step, progress.rate = (None, None) if self._is_away else heard
             progress.beat_s = beat[1] if beat is not None else progress.beat_s
             works = progress.step is not None or now_s - self._started_s >= LAUNCHED_S
             if works and not progress.launched:
@@ -266,13 +289,12 @@ class Wrapper:
                 if wish.checkpoint and self._this.leads:
                     self._named.remember(wish.checkpoint)
                 self._tell(wish)
-                if self._files is not None:
-                    self._files.ask(wish)
+                self._ask(wish)
             case w.Withdraw():
-                if self._files is not None:
-                    self._files.withdraw()
                 if state.stage is w.Stage.RUNNING:
                     self._tell(None, "again")
+                if self._files is not None:
+                    self._files.withdraw()
             case w.Gather(code) if self._ranks is not None:
                 self._ranks.ended(code, NONE if state.wish is None else state.seen)
                 if state.stage is w.Stage.GATHERING:  # it may have been withdrawn meanwhile
@@ -281,6 +303,14 @@ class Wrapper:
                 self._tell(w.Wish(state.seen), "again" if again else f"end {code}")
             case _:
                 pass
+
+    def _ask(self, wish: w.Wish) -> None:
+        if self._files is None:
+            return
+        try:
+            self._files.ask(wish)
+        except OSError as error:
+            self._feed(w.Untold(time.monotonic(), error.strerror or str(error)))
 
     def _reach_out(self, effect: w.Effect) -> None:
         """Do what goes beyond this node, in a thread of its own."""
@@ -299,8 +329,8 @@ class Wrapper:
                 self._report_last(door, wish, took_s)
             case w.ReportSaved(wish, took_s) if door is not None:
                 door.saved(wish, took_s)
-            case w.ReportFailed(wish, words) if door is not None:
-                (door.last_failed if over else door.failed)(wish, words)
+            case w.ReportFailed(wish, words, untold) if door is not None:
+                (door.last_failed if over else door.failed)(wish, words, untold=untold)
             case w.ReportEnd(code, termed) if door is not None:
                 door.end(code, termed)
             case _:

@@ -14,7 +14,8 @@
                                                       answer is ok, pliantd requeues, unless it
                                                       says ``several`` or ``stays``, as a later
                                                       ``run-watch`` may; said again until then
-``run-failed``    wish, words, number                 no checkpoint was made; the program runs on
+``run-failed``    wish, words, number, untold         no checkpoint was made; the program runs on;
+                                                      ``untold`` is 1 where it could not be asked
 ``run-end``       code, termed                        the program ended by itself; ``termed`` is 1
                                                       where it had been sent a TERM by others
 ================  ==================================  ============================================
