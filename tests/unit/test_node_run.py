@@ -36,6 +36,7 @@ from wrapped_job import (
 LOOP = "while not {until}: time.sleep(0.02)\n"
 GO = "os.path.exists('go')"
 REQUESTED = "os.path.exists(os.environ['PLIANT_CHECKPOINT_REQUESTED'])"
+PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 @pytest.fixture
@@ -91,7 +92,9 @@ def test_signals_that_python_ignores_are_not_ignored_in_the_program(job: Job, ho
     limit = "ulimit -n 7;" if how == "without files" else ""
     job.pliant = ["sh", "-c", f'{limit} exec "$@"', "sh", *PLIANT]
     code, out, _ = ended(job.start_argv(words, {}))
-    assert (code, out) == (0, "SigIgn:\t0000000000000000\n")
+    ignored = int(out.removeprefix("SigIgn:"), 16)  # what the tests' own parent ignores may stay
+    of_python = [number for number in PYTHON_IGNORES if ignored >> (number - 1) & 1]
+    assert (code, of_python) == (0, [])
 
 
 @pytest.mark.parametrize("where", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "2>/dev/full"])
