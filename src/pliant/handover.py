@@ -12,8 +12,9 @@ no memory of the steps before: a pliantd that was killed after any of them looks
        └─ refused for good, or for 10 s ─▶ turn back ◀──────────────────┘
     turn back ─▶ put back ─▶ unfence ─▶ (it starts as it was) ─▶ release ─▶ end
 
-    pin, fence or requeue refused for good, or for 10 s ─▶ go on without pin and fence
-                                   └─ requeue refused then too ─▶ its program goes on where it is
+    pin, fence or requeue refused for good, or for 10 s
+                                   ├─ it runs yet ─▶ its program goes on where it is
+                                   └─ it waits already ─▶ go on without pin and fence
 
 What each step is for:
 
@@ -166,7 +167,7 @@ class Outcome(StrEnum):
 BEGINS = frozenset((Do.RESHAPE, Do.PUT_BACK, Do.PIN_GUEST))
 """What lets a job start that is pinned, or its guest, as soon as nothing else keeps it."""
 BEFORE_RESHAPE = frozenset((Do.PIN, Do.FENCE, Do.RENEW, Do.REQUEUE))
-"""What is refused of these is done without; without a requeue the job stays where it is."""
+"""Where one of these is refused the job stays as it runs; one that waits does without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,7 @@ class HandOver:
     end for good, 0 where its time limit begins anew.
 
     ``hindered_s``: since when a step of BEFORE_RESHAPE is refused, 0 where none is; ``barred``:
-    that is given up, and it goes on without: its GPUs stand idle.
+    that is given up as it waits, and it goes on without: its GPUs stand idle.
 
     ``made``: whether it was seen to ask for ``shape`` since it was last reshaped: what it asked
     before is then its owner's, and not what a refused reshape left. Stored with what is intended.
@@ -437,7 +438,7 @@ def _settles(over: HandOver, scene: Scene) -> bool:
 def _before_requeue(over: HandOver, scene: Scene) -> Step:
     if scene.job.suspended:  # requeued it would wait, held, and `scontrol resume` be refused
         return Step(Do.UNFENCE) if scene.fence_end_s else Step(Do.SETTLE)
-    if scene.job.held or over.barred:
+    if scene.job.held:
         return Step(Do.REQUEUE)
     if scene.job.priority not in over.pins:
         return Step(Do.PIN)

@@ -21,6 +21,7 @@ from pliant.daemon.handing import (
     AGAIN_S,
     HEARD_S,
     ONCE_MORE_S,
+    PLACELESS_S,
     QUICK_S,
     SLOW_S,
     STALE_S,
@@ -1480,8 +1481,7 @@ def test_a_refused_step_is_tried_again(bench: Bench) -> None:
     assert bench.ends == [("7", Outcome.DONE)]
 
 
-@pytest.mark.parametrize(("for_good", "after_s"), [(True, 10.0), (False, 20.0)])
-@pytest.mark.parametrize(
+PLACE_REFUSED = pytest.mark.parametrize(
     ("refuses", "fence_end_s"),
     [
         ({Do.PIN}, 0.0),
@@ -1490,18 +1490,57 @@ def test_a_refused_step_is_tried_again(bench: Bench) -> None:
         ({Do.RENEW}, 1040.0),  # one of an earlier pliantd's
     ],
 )
-def test_a_job_that_has_saved_does_not_wait_for_a_pin_or_a_fence_that_is_refused(
-    bench: Bench, refuses: set[Do], fence_end_s: float, for_good: bool, after_s: float
+
+
+@PLACE_REFUSED
+@pytest.mark.parametrize("for_good", [True, False])
+def test_a_job_whose_place_cannot_be_kept_goes_on_where_it_is(
+    bench: Bench, refuses: set[Do], fence_end_s: float, *, for_good: bool
 ) -> None:
-    slurm = begun(rival=False)  # nobody else is in its way
-    bench.on(slurm)
+    """Requeued without pin and fence it would wait behind whoever started there."""
     if fence_end_s:
         bench.hands.fence("7", fence_end_s)
     bench.hands.refuses, bench.hands.for_good = refuses, for_good
     bench.begin()
     bench.save()
+    until_it_stays(bench)
+    assert bench.hands.clock() - NOW_S <= (1 if for_good else 12)
     bench.go_on()
-    assert bench.hands.job.start_s - NOW_S <= after_s
+    assert (bench.hands.job.state, bench.hands.job.run, bench.is_pinned) == ("RUNNING", 0, False)
+    assert (bench.hands.fence_end_s, bench.ends) == (0.0, [("7", Outcome.STAYS)])
+
+
+def test_nobody_is_asked_for_an_hour_where_no_place_can_be_kept(bench: Bench) -> None:
+    """A job that is asked saves and starts again where it is, for nothing."""
+    bench.hands.refuses, bench.hands.for_good = {Do.PIN}, True
+    bench.begin()
+    bench.save()
+    until_it_stays(bench)
+    bench.hands.refuses = set()
+    bench.go_on()
+    other = replace(bench.asked, id="8")
+    until_s = bench.hands.clock() + 2 * PLACELESS_S
+    assert "violates accounting/QOS policy" in bench.overs.placeless()
+    assert not bench.overs.begin(other, Wanted(NEW), until_s, "it grows")
+    bench.hands.pass_time(PLACELESS_S, scheduler=False)
+    assert bench.overs.placeless() == ""
+    assert bench.overs.begin(other, Wanted(NEW), until_s, "it grows")
+
+
+@PLACE_REFUSED
+@pytest.mark.parametrize("for_good", [True, False])
+def test_a_job_that_waits_already_does_without_a_pin_or_a_fence_that_is_refused(
+    bench: Bench, refuses: set[Do], fence_end_s: float, *, for_good: bool
+) -> None:
+    bench.on(begun(rival=False))  # nobody else is in its way
+    if fence_end_s:
+        bench.hands.fence("7", fence_end_s)
+    bench.begin()
+    bench.save()
+    bench.hands.fake.told(("requeue", "7"))
+    bench.hands.refuses, bench.hands.for_good = refuses, for_good
+    bench.go_on()
+    assert bench.hands.job.start_s - NOW_S <= (10 if for_good else 20)
     assert bench.ends == [("7", Outcome.DONE)]
 
 
@@ -1642,12 +1681,13 @@ def test_one_that_waits_already_does_not_go_on_where_its_partition_was_closed_to
 def test_one_that_was_killed_at_its_start_and_could_not_be_requeued_keeps_its_place(
     bench: Bench, barred_before: bool
 ) -> None:
-    """It does not stay, as one that runs would, whatever was refused while it ran."""
+    """It does not stay, as one that runs would, whatever was refused before."""
     bench.hands.refuses, bench.hands.for_good = {Do.FENCE} if barred_before else set(), True
-    if barred_before:
-        bench.hands.fake.cancel(RIVAL)  # who would be in its place
     bench.begin()
     bench.save()
+    if barred_before:
+        bench.hands.fake.cancel(RIVAL)  # who would be in its place
+        bench.hands.fake.told(("requeue", "7"))
     while bench.hands.job.run == 0 or bench.hands.job.state != "RUNNING":
         bench.go_on(1)
     bench.hands.has(state="FAILED", code="0:15", end_s=bench.hands.job.start_s)

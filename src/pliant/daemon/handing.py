@@ -64,6 +64,10 @@ LATE = frozenset(
 )
 """What is given up before a checkpoint that may still come."""
 
+PLACELESS_S = 3600.0
+"""For how long nobody is asked once the batch system has refused to keep a job's place: a job that
+is asked saves, and starts again where it is, for nothing."""
+
 _GIVEN_UP = LATE | {Outcome.STALLED.value, Outcome.UNTOLD.value}
 _TURNED = frozenset((Outcome.REFUSED, Outcome.SLOW, Outcome.AS_WAS))
 """What stands before why a shape was refused: before 0.2 it was AS_WAS for REFUSED."""
@@ -176,6 +180,7 @@ class HandOvers:
         self._active: dict[str, _Active] = {}
         self._gone: dict[str, int] = {}  # the last run that was handed over, by job
         self._rests: dict[str, float] = {}  # until when it is not asked again, by job
+        self._placeless: tuple[float, str] | None = None  # until when nobody is asked, and why
         self._refused: dict[str, dict[Shape, str]] = {}  # what it was not given, by job: as stored
         self._said: dict[str, Said] = {}  # the last report of its wrapper's, by job
         self._ended_since = set[str]()
@@ -193,7 +198,8 @@ class HandOvers:
 
         False too for one that runs where ``job`` is of a look that is older than the end of that
         run, shortly after it has saved in vain, for a shape that it was not given, and for a guest
-        for whom another makes room: one of two may keep its place.
+        for whom another makes room: one of two may keep its place. And where no job's place can
+        be kept.
         Where none ``listens`` that could make one, it is as good as made at once: nothing is
         awaited, and :meth:`resume` knows it by that.
         """
@@ -201,7 +207,7 @@ class HandOvers:
         until_s = until_s if listens else 0.0
         with self._lock:
             is_over = self._is_resting(job.id) or job.restarts <= self._gone.get(job.id, -1)
-            is_over |= wanted.shape in self.refused(job.id)
+            is_over |= wanted.shape in self.refused(job.id) or self.placeless() != ""
             is_under_way = job.id in self._active or self._is_served(wanted.guest)
             if is_under_way or (is_over and job.state is JobState.RUNNING):
                 return False
@@ -316,6 +322,12 @@ class HandOvers:
 
     def _is_resting(self, job_id: str) -> bool:
         return self._monotonic() < self._rests.get(job_id, float("-inf"))
+
+    def placeless(self) -> str:
+        """Return why no job's place can be kept for its next run, so that none is asked; or ""."""
+        with self._lock:
+            until_s, words = self._placeless or (float("-inf"), "")
+            return words if self._monotonic() < until_s else ""
 
     def all(self) -> Mapping[str, Wanted]:
         """Return what the jobs of which one is under way are to become, by job."""
@@ -678,30 +690,32 @@ class HandOvers:
             active.unpinned_s = active.unpinned_s or now_s
             active.no_guest |= for_good or now_s - active.unpinned_s >= REFUSED_S
         elif step.do in BEFORE_RESHAPE:
-            closed = isinstance(error, Closed) and scene.job.state is JobState.RUNNING
-            self._note_hindrance(active, step, scene, for_good=for_good, closed=closed)
+            self._note_hindrance(active, step, scene, error)
         else:
             with self._lock:
                 stuck = _is_stuck(active.over, step, now_s)
                 active.over = replace(active.over, stuck=stuck)
 
-    def _note_hindrance(
-        self, active: _Active, step: Step, scene: Scene, *, for_good: bool, closed: bool
-    ) -> None:
-        """Note since when it is hindered; one stays as it runs that cannot be requeued, or may not
-        start again where it runs."""
-        runs, now_s = not scene.job.killed, scene.now_s
+    def _note_hindrance(self, active: _Active, step: Step, scene: Scene, error: Refused) -> None:
+        """Note since when it is hindered; one stays as it runs that cannot be requeued, may not
+        start again where it runs, or whose place cannot be kept."""
+        over, now_s = active.over, scene.now_s
+        since_s = over.hindered_s or now_s
+        given_up = isinstance(error, Infeasible) or now_s - since_s >= REFUSED_S
+        closed = isinstance(error, Closed)
+        runs = scene.job.state is JobState.RUNNING
         with self._lock:
-            over = active.over
-            since_s = over.hindered_s or now_s
-            barred = over.barred or (runs and (for_good or now_s - since_s >= REFUSED_S))
+            barred = over.barred or (given_up and not runs and not scene.job.killed)
             active.over = replace(over, hindered_s=since_s, barred=barred)
-            if runs and (closed or (step.do is Do.REQUEUE and barred)):
-                active.stays = True
-                self._take_back(active)
-        if active.stays:
-            log.warning("job %s: it cannot be requeued: its program goes on", over.job)
-            self._told(over.job)
+            if not runs or not (closed or given_up):
+                return
+            active.stays = True
+            self._take_back(active)
+            if not closed and step.do is not Do.REQUEUE:
+                self._placeless = self._monotonic() + PLACELESS_S, str(error)
+        words = "job %s: it stays, and its program goes on: %s"
+        log.warning(words, over.job, error)
+        self._told(over.job)
 
     def _note_refusal(self, active: _Active, words: str, now_s: float, *, for_good: bool) -> None:
         with self._lock:
