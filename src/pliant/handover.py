@@ -291,6 +291,7 @@ class Scene:
     job's fence was last seen around its nodes, 0 where none was: nothing starts there meanwhile.
     ``room_s``: when the room for its guest was last seen to be made yet. ``aside_end_s``: when the
     fence ends where that stands around nodes that are kept for others, and not the job's any more.
+    ``late_s``: for how long nobody may be started though nothing is in the way.
     """
 
     now_s: float
@@ -302,6 +303,7 @@ class Scene:
     behind_s: float = 0.0
     room_s: float = 0.0
     aside_end_s: float = 0.0
+    late_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +394,7 @@ def _given_up(over: HandOver, scene: Scene) -> Outcome | None:
     if ends_so or job.run > over.run + STARTS:
         return Outcome.NOT_LAUNCHED
     since_s = max(job.begins_s, over.back_s, scene.behind_s, scene.room_s)
-    late = _is_cleared(over, scene) and now_s > since_s + START_S
+    late = _is_cleared(over, scene) and now_s > since_s + START_S + scene.late_s
     far = job.is_waiting and job.begins_s > now_s + GIVE_UP_S  # by a clock that was set back
     long = now_s > over.saved_s + GIVE_UP_S and not job.killed  # which nobody else starts again
     gives_up = far or long or (late and not _in_vain(over, scene))
@@ -423,7 +425,7 @@ def _in_vain(over: HandOver, scene: Scene) -> str:
     if job.blocked and now_s > since_s + BLOCKED_S:
         return job.blocked
     more = over.shape.amount > over.before.amount
-    return NOT_STARTED if more and now_s > since_s + START_S else ""
+    return NOT_STARTED if more and now_s > since_s + START_S + scene.late_s else ""
 
 
 def _settles(over: HandOver, scene: Scene) -> bool:

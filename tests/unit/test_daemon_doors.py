@@ -15,7 +15,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -454,6 +455,16 @@ def test_who_may_see_what_is_known_with_each_look(tmp_path: Path) -> None:
         while daemon._who(54321).sees_all:
             daemon._loop.wake()
             await asyncio.sleep(0.01)
+
+    with_daemon(test, tmp_path)
+
+
+def test_that_no_jobs_place_can_be_kept_is_among_the_troubles(tmp_path: Path) -> None:
+    async def test(daemon: Daemon, _site: ASite) -> None:
+        cast("Any", daemon._cycling).elastic = elastic = SimpleNamespace()
+        elastic.overs = SimpleNamespace(placeless=lambda: "nobody is asked")
+        assert "nobody is asked" in daemon._troubles()
+        daemon._cycling.elastic = None
 
     with_daemon(test, tmp_path)
 

@@ -1514,7 +1514,9 @@ def test_who_resizes_a_job_is_told_in_which_words_its_place_could_not_be_kept(
     bench.listens(LIMITED)
     assert seen is not None
     bench.elastic.decided(*seen)
-    with pytest.raises(Refused, match="its place could not be kept: job 7: pin: .*policy"):
+    with pytest.raises(
+        Refused, match=r"no running job is resized or preempted: job 7: pin: .*policy"
+    ):
         bench.elastic.resize(job, ONE, "alice")
 
 

@@ -1529,7 +1529,7 @@ def test_nobody_is_asked_for_an_hour_where_no_place_can_be_kept(bench: Bench) ->
 
 @PLACE_REFUSED
 @pytest.mark.parametrize("for_good", [True, False])
-def test_a_job_that_waits_already_does_without_a_pin_or_a_fence_that_is_refused(
+def test_a_job_that_has_saved_does_not_wait_for_a_pin_or_a_fence_that_is_refused(
     bench: Bench, refuses: set[Do], fence_end_s: float, *, for_good: bool
 ) -> None:
     bench.on(begun(rival=False))  # nobody else is in its way

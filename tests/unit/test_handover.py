@@ -551,6 +551,22 @@ def test_a_guest_that_does_not_start_keeps_its_pin_for_no_longer_than_a_start_ta
     assert next_step(over, runs) == Step(Do.END, outcome=Outcome.DONE)
 
 
+def test_where_slurm_may_start_nobody_for_a_while_that_is_waited_for() -> None:
+    """With CompleteWait, while another job ends."""
+    waits = Sight(WAITING, run=1, priority=RETURNS, carries=NEW, queued_s=1001.0, begins_s=1002.0)
+    end_s = 1002.0 + START_S
+    guest = Sight(WAITING, priority=PINNED + 1)
+    victim = replace(waits, priority=PINNED, carries=OLD)
+    for over, job, other in (
+        (intended(), waits, Sight(None)),
+        (intended(guest="8"), victim, guest),
+    ):
+        scene = Scene(end_s + 1, job, other, late_s=30.0)
+        assert next_step(over, scene) == Step(Do.WAIT)
+        assert next_step(over, replace(scene, late_s=0.0)) != Step(Do.WAIT)
+        assert next_step(over, replace(scene, now_s=end_s + 31)) != Step(Do.WAIT)
+
+
 def test_a_guest_is_pinned_once_nothing_but_its_fence_keeps_its_room() -> None:
     """With its pin it would be before others on every node."""
     victim = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)

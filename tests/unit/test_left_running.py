@@ -137,6 +137,26 @@ def test_by_its_configuration_slurm_starts_nobody_behind_one_that_cannot(
     assert replace(site, options=options).stops_behind == stops
 
 
+@pytest.mark.parametrize(
+    ("options", "scheduler", "late_s"),
+    [
+        ({}, {}, 0),
+        ({"CompleteWait": "0 sec"}, {"batch_sched_delay": "20"}, 0),
+        ({"CompleteWait": "30 sec"}, {}, 30),
+        ({"CompleteWait": "65533 sec"}, {}, 60),
+        ({}, {"defer": ""}, 3),
+        ({"CompleteWait": ""}, {"defer_batch": "", "batch_sched_delay": "20"}, 20),
+    ],
+)
+def test_for_how_long_slurm_may_start_nobody_is_known(
+    options: dict[str, str], scheduler: dict[str, str], late_s: int
+) -> None:
+    site = Site(
+        (22, 5), "22.05.8", "slurm", "c", "", scheduler, frozenset(), (), counts_memory=False
+    )
+    assert replace(site, options=options).late_s == late_s
+
+
 TASK = replace(ROW, job_id="31", array_id="30", array_tasks="1")
 REST = replace(ROW, job_id="30", array_id="30", array_tasks="2-9", state="PENDING", nodes="")
 

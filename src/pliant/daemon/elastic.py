@@ -374,7 +374,7 @@ class Elastic:
             (shape in refused, f"it was tried before, and refused: {refused.get(shape)}"),
             (beyond != "", beyond),
             (overtaken != "", overtaken),
-            (placeless != "", f"its place could not be kept: {placeless}"),
+            (placeless != "", placeless),
             (shape not in job.shapes, "the batch system cannot change it so"),
             (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
             (

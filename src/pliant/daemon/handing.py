@@ -712,9 +712,9 @@ class HandOvers:
             active.stays = True
             self._take_back(active)
             if not closed and step.do is not Do.REQUEUE:
-                self._placeless = self._monotonic() + PLACELESS_S, str(error)
-        words = "job %s: it stays, and its program goes on: %s"
-        log.warning(words, over.job, error)
+                words = f"no running job is resized or preempted: {error}"
+                self._placeless = self._monotonic() + PLACELESS_S, words
+        log.warning("job %s: it stays, and its program goes on: %s", over.job, error)
         self._told(over.job)
 
     def _note_refusal(self, active: _Active, words: str, now_s: float, *, for_good: bool) -> None:

@@ -217,9 +217,11 @@ class Daemon:
     def _troubles(self) -> tuple[str, ...]:
         seen = self._cycling.seen
         itself = seen.snapshot.abilities.preempts if seen is not None else ""
+        elastic = self._cycling.elastic
         found = (
             preemption_trouble(self._cycling.policy, itself),
             sharing_trouble(self._cycling.policy, seen.snapshot.partitions) if seen else "",
+            elastic.overs.placeless() if elastic is not None else "",
             self._loop.trouble,
             self._surroundings.trouble(),
             self._cycling.store.trouble,

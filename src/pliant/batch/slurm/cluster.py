@@ -35,6 +35,7 @@ class Cluster:
     user_top: bool = False  # users may give a job's priority to another one of theirs
     stops_behind: str = ""  # why who waits first may stop all behind it
     ending_qos: frozenset[str] = frozenset()  # whose jobs may end those of others
+    late_s: int = 0  # for how long nobody may be started though GPUs are free
     read: Recent[object, Any] = field(default_factory=Recent, compare=False)
     _shards: dict[tuple[tuple[str, ...], str], int] = field(default_factory=dict, compare=False)
     _cores: dict[tuple[tuple[str, ...], int, str], int] = field(default_factory=dict, compare=False)
@@ -50,7 +51,7 @@ class Cluster:
         )
         partitions = tuple(self.partitions.items())
         said = (self.default_per_cpu_mib, self.preempts, self.user_top, self.stops_behind)
-        return (self.version, tuple(nodes), partitions, said, self.ending_qos)
+        return (self.version, tuple(nodes), partitions, said, self.ending_qos, self.late_s)
 
     def as_before(self, before: Cluster | None) -> Cluster:
         """Return ``before``, with what was read with it, where nothing fixed has changed."""

@@ -164,7 +164,7 @@ class Handing:
         behind_s = 0.0 if others.isdisjoint(_places(job)) else now_s
         fence_end_s = end_s - aside_end_s
         seen = Scene(now_s, sight, guest, fence_end_s, max(0.0, ahead_s), least_s, behind_s)
-        return replace(seen, aside_end_s=aside_end_s)
+        return replace(seen, aside_end_s=aside_end_s, late_s=cluster.late_s)
 
     def _ask_fresh_s(self, _job: str, nodes: Sequence[str], queued_s: float) -> float:
         """When the youngest slurmd of a job's nodes started, by that node's clock.

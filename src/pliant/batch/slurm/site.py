@@ -17,6 +17,7 @@ _UID = re.compile(r".*\(([0-9]{1,10})\)", re.ASCII)
 OLDEST = (22, 5)
 HIERARCHICAL = (23, 2)
 BACKFILL, STOPS = "sched/backfill", "assoc_limit_stop"
+MOST_LATE_S = 60
 RESERVES = "bf_job_part_count_reserve"
 
 
@@ -62,6 +63,18 @@ class Site:
         if delay.isdecimal():
             return int(delay)
         return (int(expires) if expires.isdecimal() else 120) + 1
+
+    @property
+    def late_s(self) -> int:
+        """For how long Slurm may start nobody though GPUs are free (slurm.conf(5)).
+
+        ``CompleteWait``: while another job ends; ``batch_sched_delay``, with ``defer``: after the
+        last start. MOST_LATE_S at most: GPUs stand idle for as long as a start is waited for.
+        """
+        waits = _ahead(self.options.get("CompleteWait", ""))
+        defers = any(word.startswith("defer") for word in self.scheduler)
+        delay = _ahead(self.scheduler.get("batch_sched_delay", "3")) if defers else 0
+        return min(MOST_LATE_S, waits + delay)
 
     @property
     def backfill_interval_s(self) -> int:
@@ -186,6 +199,12 @@ class Site:
     def submit_plugins(self) -> tuple[str, ...]:
         """The job submit plugins in use."""
         return _names(self.options.get("JobSubmitPlugins", ""))
+
+
+def _ahead(text: str) -> int:
+    """Read the number that a text begins with: ``30 sec``; 0 where it begins with none."""
+    found = re.match(r"[0-9]{1,6}", text)
+    return int(found[0]) if found else 0
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -125,6 +125,7 @@ class Slurm:
                 site.user_top,
                 site.stops_behind,
                 site.ending_qos,
+                site.late_s,
             ).as_before(self._cluster)
         places = ask.places(rows, cluster)
         with self._lock:
