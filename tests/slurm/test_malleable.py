@@ -523,6 +523,40 @@ def test_a_reshape_that_slurm_refuses_for_good_is_tried_once_and_the_job_goes_on
     assert all(words in counting.told(verb) for verb in ("why", "history"))
 
 
+NO_PIN = """
+   if job_desc.priority and job_desc.priority > 4294960000 and job_desc.priority < 4294967290 then
+      return slurm.ESLURM_ACCOUNTING_POLICY
+   end
+"""
+"""A site's rule that nobody sets a priority."""
+
+
+def test_a_job_whose_place_a_sites_script_lets_nobody_keep_goes_on_where_it_is(
+    count: Count,
+    show: Callable[[int | str], dict[str, str]],
+    clean: Sandbox,
+    wait_for_state: WaitForState,
+    workdir: Path,
+) -> None:
+    counting = count("--gres=gpu:2", "--moldable=gpus=1:2", steps=1500)
+    wait_until(counting.works, "the program to work")
+    with job_submit_lua(clean, with_pliant(clean, modify=NO_PIN)):
+        wait_until(lambda: counting.resize("1").returncode == 0, "the job to be asked")
+        wait_until(lambda: counting.history().handovers[-1].outcome != "", "its end")
+        assert counting.history().handovers[-1].outcome == Outcome.STAYS
+        words = "no running job is resized or preempted"
+        wait_until(lambda: words in counting.resize("1").stderr, "why it is not asked again")
+        (trouble,) = ask(clean, a.StatusAnswer, "status").troubles
+    assert AGAINST_POLICY in trouble
+    clean.stop("pliantd")
+    clean.start("pliantd")
+    wait_for_state(counting.job, "COMPLETED")
+    told = counting.history()
+    assert (len(told.handovers), [run.shape for run in told.runs][-1]) == (1, "2")
+    assert show(counting.job)["Restarts"] == "0"
+    assert (workdir / f"{counting.job}.out").read_text().splitlines()[-1] == checksum(1500)
+
+
 def test_each_task_of_an_array_is_resized_by_itself(
     count: Count,
     show: Callable[[int | str], dict[str, str]],
