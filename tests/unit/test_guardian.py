@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -338,6 +339,55 @@ def test_a_lost_wrappers_own_directory_is_removed_at_the_end(job: Job) -> None:
     (job.folder / "go").touch()
     assert ended(process)[0] == 0
     assert not list((job.folder / "tmp").glob("pliant-*"))
+
+
+BRIEF = "import pliant.node.guardian as g; g.LEAVE_S = 0.5; from pliant.entry import main; main()"
+
+
+def test_a_wrapper_that_hangs_once_its_program_has_ended_holds_nobody_up(job: Job) -> None:
+    job.pliant = [sys.executable, "-c", BRIEF]
+    process = job.start(WAITS + "sys.exit(5)")
+    _wrapper(process, _program(job)).send_signal(signal.SIGSTOP)
+    (job.folder / "go").touch()
+    assert ended(process) == (5, "", "pliant run: its wrapper hangs: it is killed\n")
+    assert list((job.folder / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("says", ["sys.exit(85)", SAYS_SO_AND_ENDS])
+def test_one_whose_program_has_saved_has_all_the_time_it_takes(job: Job, says: str) -> None:
+    job.pliant = [sys.executable, "-c", BRIEF]
+    asked = "while not pliant.checkpoint_wanted(): time.sleep(0.02)\n"
+    process = job.start(BEGAN + asked + says)
+    job.door.want("w1")
+    program = _program(job)
+    wrapper = _wrapper(process, program)
+    job.door.wait_for("run-saved")
+    wrapper.send_signal(signal.SIGSTOP)
+    time.sleep(2.0)  # more than one has whose program has not
+    wrapper.send_signal(signal.SIGCONT)
+    process.terminate()
+    code, _, err = ended(process)
+    assert (code, "hangs" in err) == (85, False)
+
+
+def test_one_whose_program_could_not_be_started_again_is_not_ended_for_that() -> None:
+    hears, says = os.pipe()
+    guardian = Guardian(0, (hears, says), ({signal.SIGTERM}, set()), None)
+    guardian.program, guardian.until_s = 6, 1.0  # it ended just now
+    os.write(says, b"program 0\n")
+    assert (guardian.signal(), guardian.until_s, guardian.is_alone) == (0, 0.0, False)
+    os.close(hears)
+    os.close(says)
+
+
+def test_one_that_not_even_a_kill_ends_is_left_behind(capfd: pytest.CaptureFixture[str]) -> None:
+    with subprocess.Popen(["sleep", "600"]) as hangs:
+        guardian = Guardian(hangs.pid, (0, 1), (set(), set()), None)
+        guardian.ends_wrapper()
+        assert (guardian.wrapper, guardian.is_alone) == (hangs.pid, True)
+        guardian.ends_wrapper()  # and nobody has seen its end
+        assert (guardian.wrapper, guardian.until_s) == (0, 0.0)
+    assert capfd.readouterr().err == "pliant run: its wrapper hangs: it is killed\n"
 
 
 def test_of_two_copies_of_a_signal_one_counts() -> None:

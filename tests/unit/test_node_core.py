@@ -36,7 +36,7 @@ def play(state: State, *events: w.Event) -> tuple[State, list[w.Effect]]:
 
 
 def asked(state: State | None = None) -> State:
-    return play(state or State(), w.Wished(0.0, WISH))[0]
+    return play(state or State(), w.Wished(0.0, WISH), w.Told(0.0, WISH.id))[0]
 
 
 def test_a_wish_is_told_to_the_program_once() -> None:
@@ -45,11 +45,53 @@ def test_a_wish_is_told_to_the_program_once() -> None:
     assert (state.stage, state.until_s) == (Stage.ASKED, 35.0)
 
 
+def test_of_several_tasks_the_first_asks_its_program_once_the_others_can_see_the_wish() -> None:
+    spread, done = play(State(ranks=2, signal=USR1), w.Wished(5.0, WISH), w.Ticked(6.0))
+    assert done == [w.Spread(WISH)]
+    assert play(spread, w.Told(6.0, "w0"))[1] == []  # of one before
+    state, done = play(spread, w.Told(8.0, "w1"), w.Told(9.0, "w1"))
+    assert done == [w.Ask(replace(WISH, left_s=27.0)), w.Prompt()]
+    assert (state.stage, state.until_s) == (Stage.ASKED, 35.0)
+    other = State(ranks=2, leads=False)
+    assert play(other, w.Wished(5.0, WISH), w.Told(6.0, "w1"))[1] == [w.Ask(WISH)]
+
+
+@pytest.mark.parametrize("signal", [0, USR1])
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (w.Told(2.0, "w1", "No space left on device"), "No space left on device"),
+        (w.Ticked(30.0), "their directory does not answer"),
+        (w.Wished(29.0, None), "their directory does not answer"),
+    ],
+)
+def test_where_the_other_tasks_cannot_be_told_no_program_is(
+    event: w.Event, why: str, signal: int
+) -> None:
+    spread, _ = play(State(ranks=2, signal=signal), w.Wished(0.0, WISH))
+    state, done = play(spread, event)
+    words = f"the program was not told, as the other tasks could not be ({why})"
+    says = w.Say(f"no checkpoint was made: {words}; it runs on")
+    assert done == [w.Withdraw(), says, w.ReportFailed(WISH, words, untold=True)]
+    assert state.stage is Stage.RUNNING
+    assert play(state, w.Told(40.0, "w1"))[1] == []  # it comes after all
+
+
+def test_one_that_saves_before_the_others_can_see_the_wish_does_not_count_on_them() -> None:
+    spread, _ = play(State(ranks=2), w.Wished(0.0, WISH))
+    state, _ = play(spread, w.Ended(2.0, 85, True))
+    assert (state.stage, state.late, state.until_s) == (Stage.GATHERING, True, 2.0 + GATHER_S)
+    running, done = play(state, w.Ticked(2.0 + GATHER_S))
+    assert running.stage is Stage.RUNNING
+    assert w.Start() in done
+
+
 NAMED = replace(WISH, checkpoint="ckpt")
 
 
 def saved(state: State | None = None, wish: Wish = NAMED) -> State:
-    return play(state or State(), w.Wished(0.0, wish), w.Ended(4.0, 85, True))[0]
+    wished = (w.Wished(0.0, wish), w.Told(0.0, wish.id))
+    return play(state or State(), *wished, w.Ended(4.0, 85, True))[0]
 
 
 def test_a_checkpoint_that_its_owner_named_is_looked_at_before_it_is_reported() -> None:
@@ -543,7 +585,7 @@ def test_a_lost_wrapper_of_a_task_takes_a_wish_back_and_the_next_are_not_taken()
         Stage.RUNNING,
         [says, w.Withdraw(), w.ReportFailed(WISH, words)],
     )
-    assert play(state, w.Lost(4.0, None), w.Wished(5.0, Wish("w2")))[1] == [w.Ask(Wish("w2"))]
+    assert play(state, w.Lost(4.0, None), w.Wished(5.0, Wish("w2")))[1] == [w.Spread(Wish("w2"))]
 
 
 def test_of_a_lost_wrapper_only_the_first_task_speaks_and_of_no_wish_that_it_gave_up() -> None:
@@ -601,6 +643,9 @@ NAMES = {"a": "", "b": "ckpt", "c": ""}
 EVENTS = st.one_of(
     st.sampled_from([None, "a", "b", "c"]).map(
         lambda i: w.Wished(0.0, Wish(i, left_s=20.0, checkpoint=NAMES[i]) if i else None)
+    ),
+    st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(["", "full"])).map(
+        lambda said: w.Told(0.0, *said)
     ),
     st.just(w.Prompted(0.0)),
     st.tuples(st.sampled_from([0, 1, 85, -10, -15, -9]), st.booleans()).map(
@@ -701,8 +746,11 @@ def test_the_program_is_asked_for_each_wish_once_and_gets_each_signal_once(
 ) -> None:
     for before, event, effects in rehearsed(state, history):
         for effect in effects:
-            if isinstance(effect, w.Ask):
+            if isinstance(effect, w.Ask | w.Spread) and not isinstance(event, w.Told):
                 assert effect.wish.id != before.seen
+                assert isinstance(effect, w.Spread) == (before.leads and before.ranks > 1)
+            elif isinstance(effect, w.Ask):
+                assert (before.told, effect.wish.id) == (False, before.seen)
             if isinstance(effect, w.Pass):
                 assert isinstance(event, w.Signalled)
                 assert not event.reached

@@ -10,9 +10,9 @@ import pytest
 
 from fake_door import wait_until
 from pliant.errors import Unavailable
+from pliant.node.aside import Aside
 from pliant.node.door import Door, Heard
 from pliant.node.words import Wish
-from pliant.node.wrapper import Wrapper
 from pliant.wire.runs import RunAnswer
 
 WISH = Wish("0.1", "resize", "2", 60.0)
@@ -52,5 +52,5 @@ def test_where_no_thread_can_be_made_a_report_fails_as_on_a_full_disk_and_no_req
     with pytest.raises(OSError, match="no thread can be made here"):
         Door(Mock(), {}, Mock(spec=Heard)).failed(WISH, "not in time")
     requeues = Mock()
-    assert Wrapper._later(requeues) is None
+    Aside().do(requeues)
     requeues.assert_called_once_with()

@@ -6,6 +6,7 @@ import _signal
 import errno
 import os
 import sys
+import time
 
 MYPY = False  # typing takes longer to import than all of the guardian
 if MYPY:
@@ -15,6 +16,8 @@ if MYPY:
 DEATH = 1  # PR_SET_PDEATHSIG
 OURS = (_signal.SIGPIPE, _signal.SIGXFSZ)  # Python ignores them, and who it becomes would too
 FAULTS = (1, 70)  # of a wrapper that began nothing: an uncaught exception, and a caught one
+MARK_S = 2.0
+"""How long a file system may take to make a mark."""
 _is_deaf = False  # whether who started us ignores SIGCHLD
 
 
@@ -96,7 +99,20 @@ def clear(saved: str, lost: str) -> None:
     for name in attempt(os.listdir, folder) or () if folder else ():
         attempt(os.unlink, os.path.join(folder, name))
     attempt(os.rmdir, folder)
-    attempt(os.mknod, lost.replace("lost-", "left-")) if lost else None
+    mark(lost.replace("lost-", "left-")) if lost else None
+
+
+def mark(path: str) -> None:
+    """Make a file where a file system may hang: in a child, that is waited for shortly."""
+    pid = attempt(os.fork)
+    if not pid:  # the child; or we, where there can be none
+        attempt(os.mknod, path)
+        if pid == 0:
+            os._exit(0)
+        return
+    end_s = time.monotonic() + MARK_S
+    while attempt(os.waitpid, pid, os.WNOHANG) == (0, 0) and time.monotonic() < end_s:
+        time.sleep(0.01)
 
 
 def attempt(does: Callable[..., Any], *words: Any) -> Any:

@@ -16,6 +16,9 @@
 Before HANDING stands CHECKING where the job's owner named the checkpoint: one that is not new and
 whole leads to no requeue, and the program is started again in place.
 
+Of several tasks the first one tells the others of a wish, by a file that all nodes share, before it
+asks its own program: where that file system hangs none of them is asked.
+
 What cannot happen in a stage changes nothing: answers come late and twice. A program that saved on
 request and ended is never lost: pliantd requeues the job; where it is silent, we do; where that is
 refused (no scontrol here, a job that may not be requeued), the program is started again right here
@@ -67,6 +70,7 @@ from pliant.node.words import (
     Requeued,
     Say,
     Signalled,
+    Spread,
     Stage,
     Start,
     Started,
@@ -74,6 +78,7 @@ from pliant.node.words import (
     Stays,
     Tell,
     Ticked,
+    Told,
     Untold,
     Wish,
     Wished,
@@ -133,9 +138,23 @@ def _wished(state: State, event: Wished) -> Next:
         seen=wish.id,
         asked_s=event.at_s,
         until_s=event.at_s + max(LEAST_S, wish.left_s),
+        told=not (state.leads and state.ranks > 1),
     )
-    prompt = (Prompt(),) if state.signal else ()
-    return asked, (Ask(wish), *prompt)
+    return asked, _ask(asked, wish) if asked.told else (Spread(wish),)
+
+
+def _ask(state: State, wish: Wish) -> tuple[Effect, ...]:
+    return (Ask(wish), Prompt()) if state.signal else (Ask(wish),)
+
+
+def _told(state: State, event: Told) -> Next:
+    """Ask the program too, once the other tasks can see the wish; else none of them is."""
+    if state.told or state.wish is None or event.wish != state.seen:
+        return state, ()
+    if event.trouble:
+        return _untold_with_others(state, event.trouble)
+    wish = replace(state.wish, left_s=state.until_s - event.at_s)
+    return replace(state, told=True), _ask(state, wish)
 
 
 def _withdrawn(state: State, at_s: float) -> Next:
@@ -179,18 +198,28 @@ def _untold(state: State, event: Untold) -> Next:
     """
     if state.signal or not state.leads or state.wish is None:
         return state, ()
-    words = f"the program could not be told ({event.trouble})"
+    return _unasked(state, f"the program could not be told ({event.trouble})")
+
+
+def _untold_with_others(state: State, trouble: str) -> Next:
+    return _unasked(state, f"the program was not told, as the other tasks could not be ({trouble})")
+
+
+def _unasked(state: State, words: str) -> Next:
     says = Say(f"no checkpoint was made: {words}; it runs on")
-    return _calm(state), (Withdraw(), says, ReportFailed(state.wish, words, untold=True))
+    return _calm(state), (Withdraw(), says, ReportFailed(_wish(state), words, untold=True))
 
 
 def _ticked_asked(state: State, event: Ticked) -> Next:
     if event.at_s < state.until_s:
-        return state, (Prompt(),) if state.signal and not state.prompted else ()
+        prompts = state.signal and state.told and not state.prompted
+        return state, (Prompt(),) if prompts else ()
     return _too_late(state, event.at_s)
 
 
 def _too_late(state: State, at_s: float) -> Next:
+    if not state.told:
+        return _untold_with_others(state, "their directory does not answer")
     words = "no checkpoint within the grace period"
     if state.signal and not state.prompted:
         words = f"the program does not handle signal {state.signal}, which would have killed it"
@@ -261,7 +290,7 @@ def _saved(state: State, wish: Wish, at_s: float) -> Next:
         waits = replace(state, stage=Stage.FOLLOWING, until_s=at_s + FOLLOW_S, late=False)
         return waits, (Withdraw(), *several)
     if several:
-        late = state.stage is not Stage.ASKED
+        late = state.stage is not Stage.ASKED or not state.told
         until_s = at_s + GATHER_S if late else max(at_s + GATHER_S, state.until_s)
         gathers = replace(state, stage=Stage.GATHERING, until_s=until_s, late=late)
         return gathers, (Withdraw(), *several)
@@ -516,6 +545,7 @@ _ON: Mapping[tuple[Stage, type], _Handler] = {
     **{(stage, Beside): _beside for stage in (*_RUNS, *_WAITS)},
     **{(stage, Signalled): _signalled_waiting for stage in _WAITS},
     **{(stage, Parted): _parted for stage in _WAITS},
+    (Stage.ASKED, Told): _told,
     (Stage.ASKED, Untold): _untold,
     (Stage.ASKED, Ticked): _ticked_asked,
     (Stage.GATHERING, Gathered): _gathered,

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
+from pliant.node.aside import Aside
 from pliant.node.ranks import PREFIX
 
 BEFORE_S = 2.0
@@ -41,12 +39,13 @@ class NamedCheckpoint:
         """``directory``: that for checkpoints; a path is looked for beside the program first."""
         self._directory = directory
         self._before: dict[Path, _Files | str] = {}
+        self._aside = Aside()
 
     def remember(self, name: str) -> None:
         """Look what is there now."""
         places = self._places(name)
         unknown: dict[Path, _Files | str] = dict.fromkeys(places, f"it took {BEFORE_S:.0f} s")
-        found = _within(BEFORE_S, lambda: {place: _seen(place) for place in places})
+        found = self._aside.within(BEFORE_S, lambda: {place: _seen(place) for place in places})
         self._before = found if found is not None else unknown
 
     def trouble(self, name: str, wait_s: float | None = None) -> str:
@@ -66,7 +65,7 @@ class NamedCheckpoint:
 
     def trouble_soon(self, name: str) -> str:
         """Return the same, after one look that takes no longer than we have."""
-        found = _within(BEFORE_S, lambda: self.trouble(name, 0.0))
+        found = self._aside.within(BEFORE_S, lambda: self.trouble(name, 0.0))
         return f"{name} could not be looked at within {BEFORE_S:.0f} s" if found is None else found
 
     def _of(self, place: Path) -> str:
@@ -138,15 +137,3 @@ def _files(place: Path) -> _Files:
 
 def _file(what: os.stat_result) -> _File:
     return (what.st_dev, what.st_ino, what.st_size, what.st_mtime_ns)
-
-
-T = TypeVar("T")
-
-
-def _within(at_most_s: float, look: Callable[[], T]) -> T | None:
-    """Return what was seen; None where a file system does not answer in time."""
-    found: list[T] = []
-    thread = threading.Thread(target=lambda: found.append(look()), daemon=True)
-    thread.start()
-    thread.join(at_most_s)
-    return found[0] if found else None

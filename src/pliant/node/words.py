@@ -58,6 +58,7 @@ class State:
     deaf: bool = False  # no wish is taken any more: not every task would hear of it
     alone: bool = True  # no other wrapper of this job speaks to pliantd
     returns: bool = False  # a job that ends with CHECKPOINTED goes back to the queue (PBS)
+    told: bool = True  # every other task has been told of the wish: before, no program is asked
     unstarted: int = 0  # what to end with where nobody takes a job whose program cannot be started
     rounds: int = 0  # how often that could not be requeued either
 
@@ -71,6 +72,15 @@ class Wished:
 
     at_s: float
     wish: Wish | None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The other tasks can see the wish of this id, or (``trouble``) cannot be told of it."""
+
+    at_s: float
+    wish: str
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +238,7 @@ class Learnt:
 
 Event = (
     Wished
+    | Told
     | Prompted
     | Untold
     | Ended
@@ -251,6 +262,13 @@ Event = (
 
 
 # What is to be done
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Tell the other tasks that a checkpoint is wanted, and say Told."""
+
+    wish: Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +373,8 @@ class Exit:
 
 
 Effect = (
-    Ask
+    Spread
+    | Ask
     | Withdraw
     | Prompt
     | Pass

@@ -2,6 +2,7 @@
 
 The main thread waits for signals alone (sigtimedwait(2)): the program's end is one, the threads
 wake it by another, and once a second it looks at the files. Nothing is done in a signal handler.
+It never waits for a file system that all nodes share, which may hang: see pliant.node.others.
 Where anything of ours fails, the program runs on as if it had been started without us.
 """
 
@@ -15,16 +16,19 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pliant.node import guarded, pbs
 from pliant.node import words as w
+from pliant.node.aside import Aside
 from pliant.node.copies import Copies
 from pliant.node.core import step
 from pliant.node.door import END_S, Ask, Door
 from pliant.node.files import Pace, Private
 from pliant.node.hearing import Hearing
 from pliant.node.named import NamedCheckpoint
+from pliant.node.others import Others, Seen, complain
 from pliant.node.program import FAILS, Program, Witness, why_not
 from pliant.node.ranks import NONE, Ranks
 from pliant.node.run import Run
@@ -71,16 +75,16 @@ class Wrapper:
         self._state = w.State(
             leads=this.leads, ranks=this.ranks, signal=this.signal, returns=this.returns
         )
-        self._events: queue.SimpleQueue[w.Event] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._main = threading.get_ident()
         self._code: int | None = None
         self._running = True
         self._started_s = time.monotonic()
         self._pace = Pace()
         self._is_away = False  # the directory by which the program is told and heard
-        self._ranks: Ranks | None = None
+        self._others: Others | None = None
         self._door: Door | None = None
-        self._asks_why: threading.Thread | None = None
+        self._requeues, self._checks, self._whys = Aside(), Aside(), Aside()
         self._copies = Copies()
         self._named = NamedCheckpoint(this.directory)
         self._mom = pbs.Mom() if this.returns else None
@@ -121,7 +125,11 @@ class Wrapper:
 
     def _post(self, event: w.Event) -> None:
         """Take an event from another thread."""
-        self._events.put(event)
+        self._soon(partial(self._feed, event))
+
+    def _soon(self, does: Callable[[], None]) -> None:
+        """Let the main thread do what another one says."""
+        self._events.put(does)
         signal.pthread_kill(self._main, signal.SIGCHLD)
 
     def _look(self) -> None:
@@ -129,7 +137,7 @@ class Wrapper:
         self._see_mom()
         with contextlib.suppress(queue.Empty):
             while self._code is None:
-                self._feed(self._events.get_nowait())
+                self._events.get_nowait()()
         if self._code is None and self._program.is_orphan():
             self._feed(w.Orphaned(time.monotonic()))
         code = self._program.ended() if self._running else None
@@ -140,7 +148,8 @@ class Wrapper:
         if self._files is not None:
             saved = self._files.take_saved() or saved
             self._files.take_requeued()  # it has ended: nothing is to be told to the next one
-        self._follow()
+        if self._others is not None and not self._this.leads:
+            self._follow(self._others.told_now())
         self._feed(w.Ended(time.monotonic(), code, saved))
 
     def _see_mom(self) -> None:
@@ -155,9 +164,7 @@ class Wrapper:
         self._keep(now_s)
         self._end_requeued()
         self._beat(now_s)
-        self._follow()
-        self._gather(now_s)
-        self._see_lost()
+        self._look_round()
         self._feed(w.Ticked(now_s))
 
     def _keep(self, now_s: float) -> None:
@@ -176,7 +183,7 @@ class Wrapper:
             return
         self._is_away = False
         state = self._state
-        if is_new and state.stage is w.Stage.ASKED and state.wish is not None:
+        if is_new and state.stage is w.Stage.ASKED and state.told and state.wish is not None:
             self._ask(replace(state.wish, left_s=state.until_s - now_s))
 
     def _end_requeued(self) -> None:
@@ -203,14 +210,18 @@ class Wrapper:
 
     # Other tasks of the step
 
-    def _follow(self) -> None:
-        """Look at what the first task tells."""
-        if self._ranks is None or self._this.leads:
+    def _look_round(self) -> None:
+        if self._others is None:
             return
-        told = self._ranks.told()
-        if told is None:
+        gathers = self._state.stage is w.Stage.GATHERING and self._state.wish is not None
+        then = self._lead if self._this.leads else self._follow
+        self._others.look(self._state.seen if gathers else "", then)
+
+    def _follow(self, seen: Seen) -> None:
+        """Do what the first task tells."""
+        if seen.told is None:
             return
-        wish, decided, number = told
+        wish, decided, number = seen.told
         now_s = time.monotonic()
         if wish is not None and decided:
             if wish.id == self._state.seen:  # else it is over for one that comes late
@@ -220,25 +231,21 @@ class Wrapper:
             self._feed(w.Learnt(now_s, number))
         self._feed(w.Wished(now_s, wish))
 
-    def _see_lost(self) -> None:
-        """Ask for nothing while a task has lost its wrapper: it would not hear of it."""
-        lost = self._ranks.lost() if self._ranks is not None and self._this.leads else None
-        if self._door is not None and (lost is not None) != self._state.deaf:
-            self._feed(w.Lost(time.monotonic(), lost))
-            self._door.lost(is_one=lost is not None)
+    def _lead(self, seen: Seen) -> None:
+        """See how the other tasks have ended, and whether one has lost its wrapper.
 
-    def _gather(self, now_s: float) -> None:
-        """Look how the other tasks have ended."""
-        wish, ranks = self._state.wish, self._ranks
-        if self._state.stage is not w.Stage.GATHERING or wish is None:
-            return
-        failed = ranks.failed(wish.id) if ranks is not None else None
-        if failed is not None or ranks is None or ranks.all_ended(wish.id):
-            self._feed(w.Gathered(now_s, failed))
+        While one has, nothing is asked: it would not hear of it.
+        """
+        now_s, state = time.monotonic(), self._state
+        if seen.wish and seen.wish == state.seen and (seen.failed is not None or seen.ended):
+            self._feed(w.Gathered(now_s, seen.failed))
+        if self._door is not None and (seen.lost is not None) != state.deaf:
+            self._feed(w.Lost(now_s, seen.lost))
+            self._door.lost(is_one=seen.lost is not None)
 
     def _tell(self, wish: w.Wish | None, decided: str = "") -> None:
-        if self._ranks is not None and self._this.leads:
-            self._ranks.tell(wish, decided, self._state.signal)
+        if self._others is not None and self._this.leads:
+            self._others.tell(wish, decided, self._state.signal, complain)
 
     # What is to be done
 
@@ -262,7 +269,7 @@ class Wrapper:
                 say(words)
             case w.Exit(code):
                 self._code = code
-            case w.Ask() | w.Withdraw() | w.Gather() | w.Tell():
+            case w.Spread() | w.Ask() | w.Withdraw() | w.Gather() | w.Tell():
                 self._write(effect)
             case _:
                 self._reach_out(effect)
@@ -270,9 +277,8 @@ class Wrapper:
     def _start(self) -> None:
         if self._door is not None:
             self._door.give_up()
-        if self._ranks is not None:
-            with contextlib.suppress(OSError):  # a mark that stays names a wish that is over
-                self._ranks.resumed()
+        if self._others is not None:
+            self._others.resumed()
         try:
             self._program.start()
         except FAILS as error:
@@ -282,27 +288,44 @@ class Wrapper:
         self._feed(w.Started(self._started_s))
 
     def _write(self, effect: w.Effect) -> None:
-        """Do what is done by files; the other tasks first, they look only once a second."""
+        """Do what is done by files."""
         state = self._state
         match effect:
+            case w.Spread(wish):
+                self._remember(wish)
+                self._spread(wish)
             case w.Ask(wish):
-                if wish.checkpoint and self._this.leads:
-                    self._named.remember(wish.checkpoint)
-                self._tell(wish)
+                if state.ranks == 1:
+                    self._remember(wish)
                 self._ask(wish)
             case w.Withdraw():
                 if state.stage is w.Stage.RUNNING:
                     self._tell(None, "again")
                 if self._files is not None:
                     self._files.withdraw()
-            case w.Gather(code) if self._ranks is not None:
-                self._ranks.ended(code, NONE if state.wish is None else state.seen)
+            case w.Gather(code) if self._others is not None:
+                self._others.ended(code, NONE if state.wish is None else state.seen)
                 if state.stage is w.Stage.GATHERING:  # it may have been withdrawn meanwhile
                     self._tell(state.wish)
             case w.Tell(again, code):
                 self._tell(w.Wish(state.seen), "again" if again else f"end {code}")
             case _:
                 pass
+
+    def _remember(self, wish: w.Wish) -> None:
+        if wish.checkpoint and self._this.leads:
+            self._named.remember(wish.checkpoint)
+
+    def _spread(self, wish: w.Wish) -> None:
+        """Tell the other tasks first: they look only once a second."""
+
+        def told(trouble: str) -> None:
+            self._feed(w.Told(time.monotonic(), wish.id, trouble))
+
+        if self._others is None:  # the first task alone is asked
+            told("")
+        else:
+            self._others.tell(wish, "", self._state.signal, told)
 
     def _ask(self, wish: w.Wish) -> None:
         if self._files is None:
@@ -313,18 +336,18 @@ class Wrapper:
             self._feed(w.Untold(time.monotonic(), error.strerror or str(error)))
 
     def _reach_out(self, effect: w.Effect) -> None:
-        """Do what goes beyond this node, in a thread of its own."""
+        """Do what goes beyond this node, in threads of its own."""
         job, door = self._this.called, self._door
         over = self._state.stage is w.Stage.OVER
         match effect:
             case w.Requeue():
                 if door is not None:
                     door.give_up()
-                self._later(lambda: self._requeue(job))
+                self._requeues.do(lambda: self._requeue(job))
             case w.AskWhy() if job and self._this.leads:
-                self._asks_why = self._later(lambda: self._say_why(job))
+                self._whys.do(lambda: self._say_why(job))
             case w.Check(wish):
-                self._later(lambda: self._check(wish))
+                self._checks.do(lambda: self._check(wish))
             case w.ReportSaved(wish, took_s, last=True) if door is not None:
                 self._report_last(door, wish, took_s)
             case w.ReportSaved(wish, took_s) if door is not None:
@@ -335,17 +358,6 @@ class Wrapper:
                 door.end(code, termed)
             case _:
                 pass
-
-    @staticmethod
-    def _later(work: Callable[[], None]) -> threading.Thread | None:
-        """Do it in a thread; here where none can be made, for what comes of it is waited for."""
-        thread = threading.Thread(target=work, daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # `ulimit -u`
-            work()
-            return None
-        return thread
 
     def _requeue(self, job: str) -> None:
         try:
@@ -391,22 +403,24 @@ class Wrapper:
 
     def _join(self, this: Run, directory: Path) -> None:
         step = f"{this.job}-{this.restarts}-{this.step}"
-        self._ranks = Ranks(directory, step, this.rank, this.ranks)
-        try:
-            self._ranks.prepare() if this.leads else self._ranks.join()
-        except OSError as error:
-            if this.leads:
-                say(f"{self._ranks.path}: {error.strerror}: only task 0 is told of checkpoints")
-            self._ranks = None
+        ranks = Ranks(directory, step, this.rank, this.ranks)
+        self._others = Others(ranks, this.leads, self._soon)
+        self._others.join(partial(self._joined, ranks))
+
+    def _joined(self, ranks: Ranks, trouble: str) -> None:
+        if not trouble:
+            with contextlib.suppress(OSError):  # a guardian that was killed
+                self._program.tell("lost", ranks.mark)
             return
-        self._program.tell("lost", self._ranks.mark)
+        if self._this.leads:
+            say(f"{ranks.path}: {trouble}: only task 0 is told of checkpoints")
+        self._others = None
 
     def _close(self) -> None:
-        if self._ranks is not None:
-            with contextlib.suppress(OSError):
-                self._ranks.leave()
+        if self._others is not None and not self._others.leave():
+            say("the directory by which tasks agree does not answer: it is left as it is")
         deadline_s = time.monotonic() + END_S
         if self._door is not None:
             self._door.close()
-        if self._asks_why is not None:  # its words come shortly after the program's end
-            self._asks_why.join(max(0.0, deadline_s - time.monotonic()))
+        # why it was ended is known shortly after the program's end
+        self._whys.wait(max(0.0, deadline_s - time.monotonic()))
