@@ -544,8 +544,9 @@ def test_a_job_whose_place_a_sites_script_lets_nobody_keep_goes_on_where_it_is(
         wait_until(lambda: counting.resize("1").returncode == 0, "the job to be asked")
         wait_until(lambda: counting.history().handovers[-1].outcome != "", "its end")
         assert counting.history().handovers[-1].outcome == Outcome.STAYS
-        words = "no running job is resized or preempted"
-        wait_until(lambda: words in counting.resize("1").stderr, "why it is not asked again")
+        wait_until(
+            lambda: "saved in vain" in counting.resize("1").stderr, "it not to be asked again"
+        )
         (trouble,) = ask(clean, a.StatusAnswer, "status").troubles
     assert AGAINST_POLICY in trouble
     clean.stop("pliantd")

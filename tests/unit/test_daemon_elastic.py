@@ -21,7 +21,7 @@ from fake_door import stays
 from pliant.batch import FENCE
 from pliant.cycle import view
 from pliant.daemon.elastic import MUTE_S, UNMANAGED, Elastic
-from pliant.daemon.handing import AGAIN_S, REST_S, STALE_S, Wanted, name_of
+from pliant.daemon.handing import REST_S, STALE_S, Wanted, name_of
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor, Watches
 from pliant.daemon.rights import Asker
@@ -1494,30 +1494,6 @@ def test_a_job_that_could_not_start_again_goes_on_where_it_is(
     bench.start()
     assert bench.stays()
     assert bench.hands.did == []
-
-
-def test_who_resizes_a_job_is_told_in_which_words_its_place_could_not_be_kept(
-    bench: Bench,
-) -> None:
-    bench.listens(LIMITED)
-    job = bench.one(LIMITED)
-    cluster(bench, job, 2)
-    [*bench.elastic.begin(shrink(job), always)]
-    seen = bench.decided
-    assert not bench.stays()
-    bench.hands.refuses, bench.hands.for_good = {Do.PIN}, True
-    bench.elastic.overs.turn()
-    assert bench.stays()
-    bench.hands.refuses = set()
-    bench.now_s += AGAIN_S
-    bench.elastic.overs.turn()
-    bench.listens(LIMITED)
-    assert seen is not None
-    bench.elastic.decided(*seen)
-    with pytest.raises(
-        Refused, match=r"no running job is resized or preempted: job 7: pin: .*policy"
-    ):
-        bench.elastic.resize(job, ONE, "alice")
 
 
 def test_a_job_that_saved_in_vain_is_not_asked_again_at_once(bench: Bench) -> None:

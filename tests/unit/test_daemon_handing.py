@@ -1510,21 +1510,21 @@ def test_a_job_whose_place_cannot_be_kept_goes_on_where_it_is(
     assert (bench.hands.fence_end_s, bench.ends) == (0.0, [("7", Outcome.STAYS)])
 
 
-def test_nobody_is_asked_for_an_hour_where_no_place_can_be_kept(bench: Bench) -> None:
-    """A job that is asked saves and starts again where it is, for nothing."""
+def test_one_whose_place_cannot_be_kept_is_not_asked_for_an_hour(bench: Bench) -> None:
+    """It saves, and starts again where it is, for nothing."""
     bench.hands.refuses, bench.hands.for_good = {Do.PIN}, True
     bench.begin()
     bench.save()
     until_it_stays(bench)
     bench.hands.refuses = set()
     bench.go_on()
-    other = replace(bench.asked, id="8")
     until_s = bench.hands.clock() + 2 * PLACELESS_S
     assert "violates accounting/QOS policy" in bench.overs.placeless()
-    assert not bench.overs.begin(other, Wanted(NEW), until_s, "it grows")
-    bench.hands.pass_time(PLACELESS_S, scheduler=False)
+    bench.hands.pass_time(PLACELESS_S - 60, scheduler=False)
+    assert not bench.overs.begin(bench.asked, Wanted(NEW), until_s, "it grows")
+    bench.hands.pass_time(60, scheduler=False)
     assert bench.overs.placeless() == ""
-    assert bench.overs.begin(other, Wanted(NEW), until_s, "it grows")
+    assert bench.overs.begin(bench.asked, Wanted(NEW), until_s, "it grows")
 
 
 @PLACE_REFUSED

@@ -362,7 +362,7 @@ class Elastic:
         phase = self.runs.life(job).phase
         allowed = request_shapes(job.spec.request, job.spec.own or job.shape)
         refused, beyond = self.overs.refused(job.id), self._places.beyond(job, shape)
-        overtaken, placeless = self._places.overtaken(job, wanted), self.overs.placeless()
+        overtaken = self._places.overtaken(job, wanted)
         checks = (
             (job.frozen != "", f"it is left alone: {job.frozen}"),
             (job.spec.pinned, "its owner pinned it"),
@@ -374,7 +374,6 @@ class Elastic:
             (shape in refused, f"it was tried before, and refused: {refused.get(shape)}"),
             (beyond != "", beyond),
             (overtaken != "", overtaken),
-            (placeless != "", placeless),
             (shape not in job.shapes, "the batch system cannot change it so"),
             (0 < end_s < now_s + LEAST_LEFT_S, "less than two minutes of its time limit are left"),
             (

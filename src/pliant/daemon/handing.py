@@ -65,8 +65,7 @@ LATE = frozenset(
 """What is given up before a checkpoint that may still come."""
 
 PLACELESS_S = 3600.0
-"""For how long nobody is asked once the batch system has refused to keep a job's place: a job that
-is asked saves, and starts again where it is, for nothing."""
+"""The same where the batch system refused to keep its place, which it may do of every job's."""
 
 _GIVEN_UP = LATE | {Outcome.STALLED.value, Outcome.UNTOLD.value}
 _TURNED = frozenset((Outcome.REFUSED, Outcome.SLOW, Outcome.AS_WAS))
@@ -143,6 +142,7 @@ class _Active:
     no_guest: bool = False  # that is given up: it is as one that is held
     requeued: bool = False  # the batch system was told so, or may have been
     stays: bool = False  # it has saved, and goes on where it is
+    rest_s: float = REST_S  # for how long it is not asked again where that is to be so
     untold: bool = False  # its program could not be asked
     ready: bool = False  # the batch system is, for its program's end
     once_more: bool = False  # its requeue has been forgotten
@@ -180,7 +180,7 @@ class HandOvers:
         self._active: dict[str, _Active] = {}
         self._gone: dict[str, int] = {}  # the last run that was handed over, by job
         self._rests: dict[str, float] = {}  # until when it is not asked again, by job
-        self._placeless: tuple[float, str] | None = None  # until when nobody is asked, and why
+        self._placeless = float("-inf"), ""  # until when that is said, and in which words
         self._refused: dict[str, dict[Shape, str]] = {}  # what it was not given, by job: as stored
         self._said: dict[str, Said] = {}  # the last report of its wrapper's, by job
         self._ended_since = set[str]()
@@ -198,8 +198,7 @@ class HandOvers:
 
         False too for one that runs where ``job`` is of a look that is older than the end of that
         run, shortly after it has saved in vain, for a shape that it was not given, and for a guest
-        for whom another makes room: one of two may keep its place. And where no job's place can
-        be kept.
+        for whom another makes room: one of two may keep its place.
         Where none ``listens`` that could make one, it is as good as made at once: nothing is
         awaited, and :meth:`resume` knows it by that.
         """
@@ -207,7 +206,7 @@ class HandOvers:
         until_s = until_s if listens else 0.0
         with self._lock:
             is_over = self._is_resting(job.id) or job.restarts <= self._gone.get(job.id, -1)
-            is_over |= wanted.shape in self.refused(job.id) or self.placeless() != ""
+            is_over |= wanted.shape in self.refused(job.id)
             is_under_way = job.id in self._active or self._is_served(wanted.guest)
             if is_under_way or (is_over and job.state is JobState.RUNNING):
                 return False
@@ -324,10 +323,9 @@ class HandOvers:
         return self._monotonic() < self._rests.get(job_id, float("-inf"))
 
     def placeless(self) -> str:
-        """Return why no job's place can be kept for its next run, so that none is asked; or ""."""
-        with self._lock:
-            until_s, words = self._placeless or (float("-inf"), "")
-            return words if self._monotonic() < until_s else ""
+        """Return in which words it was refused of late to keep a job's place; or ""."""
+        until_s, words = self._placeless
+        return words if self._monotonic() < until_s else ""
 
     def all(self) -> Mapping[str, Wanted]:
         """Return what the jobs of which one is under way are to become, by job."""
@@ -712,8 +710,9 @@ class HandOvers:
             active.stays = True
             self._take_back(active)
             if not closed and step.do is not Do.REQUEUE:
-                words = f"no running job is resized or preempted: {error}"
+                words = f"a job's place cannot be kept, it goes on as it is: {error}"
                 self._placeless = self._monotonic() + PLACELESS_S, words
+                active.rest_s = PLACELESS_S
         log.warning("job %s: it stays, and its program goes on: %s", over.job, error)
         self._told(over.job)
 
@@ -788,7 +787,7 @@ class HandOvers:
             if outcome in _AGAIN:
                 self._gone[active.over.job] = active.over.run
             elif outcome in _RESTS or _was_checked(active.job, outcome):
-                self._rests[active.over.job] = self._monotonic() + REST_S
+                self._rests[active.over.job] = self._monotonic() + active.rest_s
             self._store.handed_over(active.number, self._clock(), told)
         change = shape_text(active.job.shape), shape_text(active.over.shape)
         log.info("job %s: %s", active.over.job, told, extra=about_job(active.job, *change))
