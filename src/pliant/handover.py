@@ -495,14 +495,15 @@ def _cleared(over: HandOver, scene: Scene, begin_s: float) -> Step:
 def _tidy(over: HandOver, scene: Scene, outcome: Outcome) -> Step:
     """Take everything back that would outlast the hand-over; end it once no kill may meet it."""
     job, guest = scene.job, scene.guest
-    if scene.fence_end_s:  # in the second in which it ended it is not to start
+    changed = outcome is Outcome.CHANGED  # it may ask for more now than it gave up
+    falls = scene.fence_end_s > 0 and not (job.pinned and changed)
+    if falls:  # in the second in which it ended it is not to start
         return _WAIT if 0 <= scene.now_s - job.queued_s < SOON_S else Step(Do.UNFENCE)
     room = job.state is not JobState.RUNNING  # else it is the job's again
     if outcome is Outcome.DONE and guest.is_waiting and room:
         return _WAIT
     if guest.pinned or scene.aside_end_s:  # what lets it start is the fence's end
         return Step(Do.RELEASE_GUEST if guest.pinned else Do.UNFENCE)
-    changed = outcome is Outcome.CHANGED  # it may ask for more now than it gave up
     if job.pinned and (job.state is JobState.RUNNING or changed):
         return Step(Do.RELEASE)
     if job.priority == RETURNS:

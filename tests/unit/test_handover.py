@@ -567,6 +567,19 @@ def test_where_slurm_may_start_nobody_for_a_while_that_is_waited_for() -> None:
         assert next_step(over, replace(scene, now_s=end_s + 31)) != Step(Do.WAIT)
 
 
+@pytest.mark.parametrize("guest", [Sight(None), Sight(WAITING, priority=PINNED + 1)])
+def test_who_asks_for_more_than_it_had_loses_its_pin_before_its_fence_falls(guest: Sight) -> None:
+    """What lets it start is the fence's end."""
+    over = replace(intended(guest="8" if guest.state else ""), changed=True)
+    waits = Sight(WAITING, run=1, priority=PINNED, carries=NEW, queued_s=1001.0, changed=True)
+    scene = Scene(1004.0, waits, guest, fence_end_s=1100.0)
+    if guest.state:
+        assert next_step(over, scene).do is Do.RELEASE_GUEST
+        scene = replace(scene, guest=replace(guest, priority=5))
+    assert next_step(over, scene).do is Do.RELEASE
+    assert next_step(over, replace(scene, job=replace(waits, priority=5))).do is Do.UNFENCE
+
+
 def test_a_guest_is_pinned_once_nothing_but_its_fence_keeps_its_room() -> None:
     """With its pin it would be before others on every node."""
     victim = Sight(WAITING, run=1, priority=PINNED, carries=OLD, queued_s=1001.0, begins_s=1002.0)

@@ -20,6 +20,8 @@ from prove.seeds.programs import Habit
 from prove.seeds.site import Halt, Site
 
 FEWEST, MOST = 9, 14
+FAULTS = 5
+"""How many come at least, of those that are drawn."""
 STEPS: Mapping[str, float] = {
     "pin": 2, "fence": 2, "requeue": 2, "reshape": 3, "unfence": 3, "release": 2, "note": 1,
     "pin-guest": 4, "put back": 4, "renew": 4, "mold": 1,
@@ -104,6 +106,7 @@ class Faults:
         self._due = [self._fault(name, strikes, span_s) for name, _, strikes in chosen]
         for fault in self._due:
             site.time.at(fault.from_s + WAITS_S, self._comes_late, fault)
+        site.time.at(span_s[1] + 2 * WAITS_S, self._makes_up)
         site.cluster.start_failed = self._counts
         site.told.append(self._told)
         site.moments.append(self.moment)
@@ -179,6 +182,12 @@ class Faults:
             ]
             if there:
                 self._strikes(fault, self._random.choice(there))
+
+    def _makes_up(self) -> None:
+        """Some wait for a command that is not given: so many come at least."""
+        if self.came.total() < FAULTS:
+            self._strikes(Fault("pliantd killed", "late", 0.0, 0.0, self._kills), 0)
+            self._site.time.after(WAITS_S, self._makes_up)
 
     def _strikes(self, fault: Fault, number: int) -> None:
         self._site.trace.note(f"FAULT: {fault.name} (job {number}, {fault.moment})")

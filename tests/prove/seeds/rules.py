@@ -277,8 +277,8 @@ class Rules:
         most = place.let if place.is_guest else max(place.most, place.asked)
         more = job.gpus * job.nodes > most and not waits
         said_s = self._owners.spoke_s.get(job.number, 0.0)
-        is_new = self._site.started_s >= said_s  # its first look takes long
-        looks_s = HALF_S if is_new else ON_ITS_WAY_S
+        # its first look takes long, and one before which it stood still was of before
+        looks_s = HALF_S if self._site.was_away(said_s) else ON_ITS_WAY_S
         if more and self._site.worked_s(said_s) > looks_s:
             self.is_wrong(f"job {job.number} starts with a pin as more than it had: {job}")
 

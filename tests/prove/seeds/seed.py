@@ -15,7 +15,7 @@ from unittest.mock import patch
 from prove.fake_slurm import called
 from prove.seeds.cluster import Cluster
 from prove.seeds.disk import Disk
-from prove.seeds.faults import Faults
+from prove.seeds.faults import FAULTS, Faults
 from prove.seeds.loops import BEGAN_S, Time
 from prove.seeds.owners import Owners
 from prove.seeds.records import Records, made
@@ -32,8 +32,8 @@ from prove.seeds.workload import (
     submissions,
 )
 
-HAND_OVERS, FAULTS = 20, 5
-"""The fewest of a seed of 200 jobs: it goes on until there were as many. Of faults, that struck."""
+HAND_OVERS = 20
+"""The fewest of a seed of 200 jobs: it goes on until there were as many."""
 MOST_JOBS = 1000
 MOST_S = 2 * 3600.0
 """By when all jobs must have ended."""

@@ -210,8 +210,14 @@ class Site:
 
     def worked_s(self, since_s: float) -> float:
         """For how long a pliantd has run since then, but for its last pause."""
-        away_s = self.started_s - max(self._killed_s, since_s)
+        is_away = self.started_s < self._killed_s
+        back_s = self.time.now_s if is_away else self.started_s
+        away_s = back_s - max(self._killed_s, since_s)
         return self.time.now_s - since_s - max(0.0, away_s)
+
+    def was_away(self, since_s: float) -> bool:
+        """Whether pliantd has not run for some time since then."""
+        return max(self.started_s, self._killed_s) >= since_s
 
     def ages(self) -> bool:
         """Let the store be as it was a while ago; False where no copy is of then."""
