@@ -99,7 +99,7 @@ class Site:
         self.told: list[Callable[[str, Sequence[str], str], None]] = []
         self.starts = 0
         self.steps: Counter[str] = Counter()
-        self._killed_s = self.started_s = 0.0  # the last time
+        self._killed_s = self.started_s = self._stands_s = 0.0  # the last time
         self.began_s = 0.0  # when pliantd began the command that is told of: it takes a while
         self._dead: list[Process] = []
         self._older: Path | None = None
@@ -167,13 +167,14 @@ class Site:
             return
         self.halts.remove(halt)
         halt.came(job)
-        from_s = self._killed_s = self.time.now_s
+        self._stands_s = self._killed_s = self.time.now_s
         self.lasting += 1
         try:
             loop.stands_still_for(halt.for_s)
         finally:
             self.lasting -= 1
-            self.stood.append((from_s, self.time.now_s))
+            if not loop.is_dead:
+                self.stood.append((self._stands_s, self.time.now_s))
             self.disturbed()
         self.trace.note("pliantd goes on")
         self.started_s = self.time.now_s
@@ -197,6 +198,8 @@ class Site:
         self.trace.note(f"pliantd is killed {why}")
         self._killed_s = self.time.now_s
         process, self.process = self.process, None
+        if process.loop.stands_still:  # until now: another one runs soon
+            self.stood.append((self._stands_s, self.time.now_s))
         process.dies()
         self._keep_store(process.state)
         self._dead.append(process)
