@@ -110,6 +110,7 @@ def count(
     clean: Sandbox, submit: Submit, workdir: Path, wait_for_state: WaitForState, programs: Path
 ) -> Count:
     """Submit a job that counts to so many, and wait until it runs."""
+    wait_for_look(clean)  # else what the jobs of the test before had is taken for used
 
     def begun(*options: str, steps: int, step_s: float = 0.02, runs: str = "RUNNING") -> Counting:
         program = shutil.copy(COUNT, workdir)
