@@ -405,6 +405,8 @@ class FakeSlurm:
         if not task.isdecimal() or self._named(number) is not None:
             return
         record = next(job for job in self.state.jobs.values() if _array(job) == array)
+        if record.is_over:
+            return
         also = dict(record.also)
         tasks, _, most = also["ArrayTaskID"].partition("%")
         left = [one for run in task_runs(tasks) for one in run if one != int(task)]
