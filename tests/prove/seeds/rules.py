@@ -145,8 +145,8 @@ class Rules:
             called = job.run - (job.state != "RUNNING")  # else the requeue did not reach Slurm
             self.requeued.add((job.number, called))
             is_forgotten = run.run > called
-            # one whose slurmstepd was killed, and that has ended, runs on for Slurm alone
-            if run.was_managed and not (run.has_saved or is_forgotten or run.is_over):
+            is_gone = run.is_left and run.is_over  # its slurmstepd too: it runs for Slurm alone
+            if run.was_managed and not (run.has_saved or is_forgotten or is_gone):
                 self.is_wrong(f"job {job.number}: its run is ended, which has not saved")
 
     def _could_be_slurms(self, job: Record, begin_s: float) -> bool:
