@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from slurm_helpers import Submit, WaitForState, wait_until
+from slurm_helpers import Submit, WaitForState, restart_with, wait_until
 from wrapper_helpers import COUNTS_TERMS, HASTY, SOURCE, told_in, wrapper_in
 
 from fake_door import FakeDoor
@@ -119,19 +119,27 @@ def test_a_cancel_reaches_the_program_of_a_script_once(  # noqa: PLR0917  # fixt
     assert told_in(workdir) == "1"
 
 
+@pytest.fixture
+def patient(clean: Sandbox) -> Iterator[Sandbox]:
+    """It kills a minute after its TERM: elsewhere after 5 s, and a busy Slurm may answer later."""
+    restart_with(clean, {"KillWait=5\n": "KillWait=60\n"})
+    yield clean
+    restart_with(clean, {"KillWait=60\n": "KillWait=5\n"})
+
+
 @pytest.mark.parametrize(
     "case", [("scancel", "it is cancelled"), ("scontrol requeue", "it is requeued")]
 )
 def test_why_a_program_is_ended_is_said(
+    patient: Sandbox,
     started: Callable[..., int],
     output: Callable[[int], str],
-    clean: Sandbox,
     workdir: Path,
     case: tuple[str, str],
 ) -> None:
     ends, says = case
     job = started(STAYS)
-    clean.run([*ends.split(), str(job)])
+    patient.run([*ends.split(), str(job)])
     line = f"pliant run: the program was sent TERM: {says}\n"
     try:
         wait_until(lambda: line in output(job), f"{line} in the log")
