@@ -236,6 +236,23 @@ def test_status_says_how_many_submissions_got_no_answer(at: Remembers) -> None:
     assert status.unanswered == 1
 
 
+def test_an_array_is_one_submission_though_it_ends_with_its_first_tasks_unseen(
+    at: Remembers,
+) -> None:
+    at.look()
+    for task in ("7_0", "7_1"):
+        at.submit(task, own=ONE, text="gpus=1-2")
+        at.start(task)
+        at.end(task)
+    at.submit("7", own=ONE, text="gpus=1-2", also=[("ArrayTaskID", "2-4")])
+    at.end("7", "CANCELLED")
+    at.look(REGULARLY_S)
+    assert at.counted().answered == 1
+    array = at.cycling.store.jobs.job("7")
+    assert array is not None
+    assert (array.state, array.exit, array.tasks) == ("ended", "CANCELLED", 3)
+
+
 def test_what_happened_while_pliantd_was_dead_is_found_at_the_start(at: Remembers) -> None:
     at.submit("7")
     at.submit("8")

@@ -131,6 +131,10 @@ class Remembering:
             self._known = {record.job: record for record in self._store.jobs.live()}
         return self._known
 
+    def _stored(self, job_id: str, changes: _Changes) -> JobRecord | None:
+        """Return what is stored of a job, or about to be."""
+        return changes.jobs.get(job_id) or self._store.jobs.job(job_id)
+
     def _follow(self, job: Job, changes: _Changes) -> JobRecord:
         known = self._live()
         before, now_s = known.get(job.id), self._clock()
@@ -152,7 +156,7 @@ class Remembering:
 
     def _meet(self, job: Job, changes: _Changes) -> JobRecord:
         """Return the record of a job that was not there before; its submission is counted once."""
-        stored = self._store.jobs.job(job.id)
+        stored = self._stored(job.id, changes)
         if stored is not None and not is_another(stored, job):
             return replace(stored, end_s=0.0, exit="", state="")  # requeued after its end, say
         if stored is not None:  # of another job, which had this number
@@ -191,7 +195,7 @@ class Remembering:
 
     def _knows_array(self, array: str, task: JobRecord, changes: _Changes) -> bool:
         """Whether a task's array is known, which it is from here on."""
-        parent = self._live().get(array) or changes.jobs.get(array) or self._store.jobs.job(array)
+        parent = self._live().get(array) or self._stored(array, changes)
         if parent is not None and parent.array:
             return True
         changes.jobs[array] = replace(
@@ -252,10 +256,10 @@ class Remembering:
         job, known = ended.job, self._live()
         record = known.get(job.id)
         if record is None:
-            stored = self._store.jobs.job(job.id)
+            stored = self._stored(job.id, changes)
             if stored is not None and _has_ended(stored, job):
                 if not stored.exit and ended.exit:
-                    changes.jobs[job.id] = replace(stored, exit=ended.exit, end_s=ended.end_s)
+                    changes.jobs[job.id] = as_ended(stored, ended, self._clock())
                 return
         if job.start_s or (record is not None and job.restarts != record.run):
             record = self._follow(job, changes)
