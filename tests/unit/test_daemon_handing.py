@@ -23,6 +23,7 @@ from pliant.daemon.handing import (
     ONCE_MORE_S,
     PLACELESS_S,
     QUICK_S,
+    REST_S,
     SLOW_S,
     STALE_S,
     UNHEARD_S,
@@ -157,6 +158,7 @@ def test_a_checkpoint_that_was_asked_for_leads_to_the_other_shape(
     assert (job.state, job.gpus, job.run, bench.ends) == ("RUNNING", 2, 1, [("7", "done")])
     (row,) = bench.store.handovers("7")
     assert (row.before, row.after, row.outcome) == ("4", "2", "done")
+    assert (row.guest, row.guest_asks) == ("", "")
     assert 1000.0 <= row.at_s <= row.saved_s <= row.done_s
     steps = ("pin", "fence", "requeue", "reshape", "unfence", "release", "done")
     assert caplog.messages == [f"job 7: {words}" for words in ("to 2: it fits better", *steps)]
@@ -181,6 +183,10 @@ def test_a_checkpoint_that_comes_late_makes_no_room_where_another_job_does(bench
     assert bench.overs.begin(other, Wanted(OLD, ("n2",), "8"), until_s, "for 8")
     assert bench.overs.saved_late(ASKED, 0, name)
     assert (bench.overs.of("7"), bench.overs.stays("7", 0, name)) == (None, True)
+    bench.overs._end(bench.overs._active["9"], Outcome.NOT_SAVED)
+    assert not bench.begin()  # it has just saved for nothing
+    bench.hands.pass_time(REST_S, scheduler=False)
+    assert bench.begin()
 
 
 def test_since_when_the_room_of_a_guest_is_there(bench: Bench) -> None:
@@ -868,18 +874,40 @@ def test_one_that_goes_back_once_more_makes_room_only_for_a_guest_that_is_still_
     assert (bench.hands.job.state, bench.hands.job.gpus, bench.hands.job.run) == ("RUNNING", 4, 1)
 
 
-def test_one_that_goes_back_once_more_is_not_asked_again_to_be_what_slurm_has_refused(
+def test_one_that_goes_back_once_more_makes_room_for_no_guest_that_another_job_serves(
     bench: Bench,
 ) -> None:
+    bench.on(begun(guest=True))
+    was = bench.hands.job
+    bench.begin(str(GUEST))
+    bench.save()
+    bench.go_on(100)
+    bench.says = ""
+    bench.hands.fake.end(GUEST)
+    bench.go_on(100)
+    other, until_s = replace(bench.asked, id="9"), bench.hands.clock() + 60
+    assert bench.overs.begin(other, Wanted(OLD, ("n2",), str(GUEST)), until_s, "it waits again")
+    job = forgets(bench, was)
+    assert bench.overs.forgotten(job)
+    assert bench.overs.all()["7"] == Wanted(job.shape, job.nodes)
+
+
+@pytest.mark.parametrize("known", [OLD, NEW])
+def test_one_that_goes_back_once_more_is_not_asked_again_to_be_what_slurm_has_refused(
+    bench: Bench, known: Shape
+) -> None:
+    """But for what it is."""
     bench.hands.refuses, bench.hands.for_good = {Do.RESHAPE}, True
     was = begins_anew(bench)
     bench.go_on(100)
     assert bench.ends == [("7", Outcome.REFUSED)]
-    assert bench.overs.forgotten(forgets(bench, was))
-    assert bench.overs.all()["7"].shape == OLD
+    bench.hands.refuses = set()
+    assert bench.overs.forgotten(forgets(bench, was, gpus=known.gpus, cpus=2 * known.gpus))
+    assert bench.overs.all()["7"].shape == known
     bench.go_on()
     assert Do.REQUEUE in bench.did
-    assert (bench.hands.job.state, bench.hands.job.gpus, bench.hands.job.run) == ("RUNNING", 4, 1)
+    now = bench.hands.job
+    assert (now.state, now.gpus, now.run) == ("RUNNING", known.gpus, 1)
 
 
 def test_one_that_goes_back_once_more_goes_to_the_nodes_that_were_chosen(bench: Bench) -> None:
@@ -1512,6 +1540,7 @@ def test_a_job_whose_place_cannot_be_kept_goes_on_where_it_is(
 
 def test_one_whose_place_cannot_be_kept_is_not_asked_for_an_hour(bench: Bench) -> None:
     """It saves, and starts again where it is, for nothing."""
+    assert bench.overs.placeless() == ""
     bench.hands.refuses, bench.hands.for_good = {Do.PIN}, True
     bench.begin()
     bench.save()
