@@ -9,36 +9,13 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Callable
 
-from prove.changed import changed
-from prove.edges import noted
-from prove.explore import Explorer
-from prove.faults import single
+from prove.explore import explored
 from prove.on_pbs import OnPbs
 from prove.on_slurm import OnSlurm
-from prove.once import jobs_once
-from prove.sameness import same_by
-from prove.world import SHRINKS, Kind, Machine, SameBy
+from prove.shown import listed
 
 SYSTEMS = (OnSlurm, OnPbs)
-
-
-def explored(
-    system: Callable[[SameBy], Machine],
-    *,
-    faults: int,
-    kind: Kind = SHRINKS,
-    most: int,
-    to_the_end: bool = True,
-) -> Explorer:
-    """Explore a kind of hand-overs on a batch system."""
-    machine = system(same_by)
-    found = Explorer(machine, single)
-    start = changed(machine.begin(kind), faults=faults)
-    with jobs_once(), noted(found.edges):
-        found.run(start, most, to_the_end=to_the_end)
-    return found
 
 
 def main() -> int:
@@ -53,17 +30,21 @@ def main() -> int:
         since_s = time.process_time()
         found = explored(system, faults=chosen.faults, kind=kind, most=chosen.most)
         took_s = time.process_time() - since_s
-        restless = found.restless()
+        restless, lasts = found.restless(), found.longest()
+        unlisted = sorted(found.edges - listed().keys())
         print(
             f"{system.name}: {kind.name}, {chosen.faults} faults: {found.states} states, {found.moves} moves,"
-            f" {took_s:.0f} s: {len(found.wrong)} wrong, {len(restless)} without an end",
+            f" {took_s:.0f} s: {len(found.wrong)} wrong, {len(restless)} without an end; pins and"
+            f" fences outlast their use by {lasts.s:.0f} s, {lasts.turns} turns of pliantd's at most",
             flush=True,
         )
         for words, path in found.wrong:
             print(f"- {words}\n  {path}")
         for path in restless:
             print(f"- no end: {path}")
-        bad += len(found.wrong) + len(restless)
+        for edge in unlisted:
+            print(f"- not in edges.tsv: {edge}")
+        bad += len(found.wrong) + len(restless) + len(unlisted)
     return int(bad > 0)
 
 

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from prove.changed import changed
+from prove.edges import noted
+from prove.faults import single
 from prove.moves import AT_ONCE, TIME, Move, moves
+from prove.once import jobs_once
 from prove.rules import check, check_settled, check_undisturbed
-from prove.sameness import faults_by
-from prove.world import Machine, World, Wrong
+from prove.sameness import faults_by, same_by
+from prove.world import SHRINKS, Kind, Machine, SameBy, World, Wrong
 
 Faults = Callable[[Machine, World], Iterator[Move]]
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """How long something takes: in seconds, and in turns of pliantd's."""
+
+    s: float = 0.0
+    turns: int = 0
 
 
 @dataclass
@@ -43,6 +54,8 @@ class Explorer:
     _known: dict[int, int] = field(default_factory=dict)  # where more faults may come
     _spent: dict[int, int] = field(default_factory=dict)  # whether or not any may
     _settled: list[bool] = field(default_factory=list)
+    _kept: set[int] = field(default_factory=set)
+    _took: dict[tuple[int, int], Took] = field(default_factory=dict)
 
     def run(self, start: World, most: int, *, to_the_end: bool = True) -> None:
         """Go on until the frontier is empty, or else until something is wrong.
@@ -71,6 +84,9 @@ class Explorer:
                 continue
             if after.faults == world.faults and there != number:
                 self.nexts[number].append(there)
+                if number in self._kept:
+                    took_s, turns = after.now_s - world.now_s, name in AT_ONCE
+                    self._took[number, there] = Took(took_s, turns)
             if there == many:
                 yield there, after
 
@@ -117,6 +133,8 @@ class Explorer:
             self.cause.append((cause, name))
             self.nexts.append([])
             self._settled.append(False)  # as long as it is not known whether pliantd would act
+            if self.machine.keeps(world):
+                self._kept.add(number)
         return number
 
     @property
@@ -152,3 +170,52 @@ class Explorer:
                     done.add(before)
                     ends.append(before)
         return [self.path(number) for number in sorted(left.keys() - done)]
+
+    def longest(self) -> Took:
+        """For how long, in seconds and in pliantd's turns, something of ours outlasts its use.
+
+        Once nothing more goes wrong; of what has no end see :meth:`restless`.
+        """
+        left = dict.fromkeys(self._kept, 0)
+        into: dict[int, list[int]] = {}
+        for number in self._kept:
+            for there in self._kept.intersection(self.nexts[number]):
+                left[number] += 1
+                into.setdefault(there, []).append(number)
+        lasts, ends = dict[int, Took](), [number for number, many in left.items() if not many]
+        while ends:
+            number = ends.pop()
+            lasts[number] = self._lasts(number, lasts)
+            for before in into.get(number, ()):
+                left[before] -= 1
+                if not left[before]:
+                    ends.append(before)
+        return _longest(lasts.values())
+
+    def _lasts(self, number: int, lasts: Mapping[int, Took]) -> Took:
+        ways = ((self._took[number, one], lasts.get(one, Took())) for one in self.nexts[number])
+        return _longest(Took(now.s + then.s, now.turns + then.turns) for now, then in ways)
+
+
+def explored(
+    system: Callable[[SameBy], Machine],
+    *,
+    faults: int,
+    kind: Kind = SHRINKS,
+    most: int,
+    to_the_end: bool = True,
+) -> Explorer:
+    """Explore a kind of hand-overs on a batch system."""
+    machine = system(same_by)
+    found = Explorer(machine, single)
+    start = changed(machine.begin(kind), faults=faults)
+    with jobs_once(), noted(found.edges):
+        found.run(start, most, to_the_end=to_the_end)
+    return found
+
+
+def _longest(some: Iterable[Took]) -> Took:
+    every = [*some]
+    return Took(
+        max((one.s for one in every), default=0.0), max((one.turns for one in every), default=0)
+    )

@@ -44,7 +44,7 @@ OF_PLIANTD: Mutants = {
     "a checkpoint is not heard of": (HandOvers, "saved", lambda *_: True),
     "one that comes late is refused": (HandOvers, "saved_late", lambda *_: False),
     "a run that nobody has ended may send a later one back": (slurm, "is_over", lambda *_: False),
-    "one that failed is not heard of": (HandOvers, "failed", lambda *_: None),
+    "one that failed is not heard of": (HandOvers, "failed", lambda *_, **__: None),
     "nothing is withdrawn": (HandOvers, "withdraw", lambda *_: None),
     "what hand-overs left is not taken away": (Elastic, "_do", lambda *_: None),
     "nor are their fences": (Elastic, "_unfence", lambda *_: None),

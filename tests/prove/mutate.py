@@ -26,7 +26,8 @@ from pathlib import Path
 
 import pytest
 
-from prove.__main__ import SYSTEMS, explored
+from prove.__main__ import SYSTEMS
+from prove.explore import explored
 from prove.mutants import Mutant, mutants
 from prove.noted import (
     MOST,

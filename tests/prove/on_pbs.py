@@ -237,10 +237,13 @@ class OnPbs(Machine):
     def hurries(self, world: World) -> bool:
         return bool(world.batch.flags["due"])
 
+    def has_ours(self, world: World) -> bool:
+        until_s = max((one.until_s for one in world.batch.fences.values()), default=0.0)
+        return until_s > world.now_s + START_S  # one that is open ends by itself
+
     def left(self, world: World) -> str:
         self.fake.state, self.fake.now_s = world.batch, world.now_s
-        until_s = max((one.until_s for one in world.batch.fences.values()), default=0.0)
-        if until_s > world.now_s + START_S:  # one that is open ends by itself
+        if self.has_ours(world):
             return f"a fence is left: {world.batch.fences}"
         self.fake.state = world.batch.flagged(due=True)
         is_told = world.batch.flags["due"] or world.batch.flags["missed"]

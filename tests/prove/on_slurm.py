@@ -254,6 +254,10 @@ class OnSlurm(Machine):
     def left(self, world: World) -> str:
         return next(self._left(world), "")
 
+    def has_ours(self, world: World) -> bool:
+        job, standing = world.job, world.batch.standing(world.now_s)
+        return f"{FENCE}{JOB}" in standing or (not job.is_over and job.priority in OURS)
+
     def _left(self, world: World) -> Iterator[str]:
         job, guest = world.job, world.batch.jobs.get(GUEST)
         if world.batch.standing(world.now_s):

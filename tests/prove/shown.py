@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from prove.__main__ import explored
+from prove.explore import explored
 from prove.on_slurm import OnSlurm
 from prove.traced import told
 

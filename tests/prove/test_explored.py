@@ -15,10 +15,10 @@ from pliant.batch.slurm import handing as on_slurm
 from pliant.daemon.elastic import Elastic
 from pliant.daemon.handing import HandOvers
 from pliant.filter.pbs import launched
-from pliant.handover import OURS, PINNED, Do
-from pliant.model import Job
-from prove.__main__ import explored
+from pliant.handover import OURS, PINNED, SETTLE_S, Do, HandOver, Outcome, Scene, Step
+from pliant.model import Job, JobState
 from prove.changed import changed
+from prove.explore import explored
 from prove.missing import ON_SLURM
 from prove.on_pbs import OnPbs
 from prove.on_slurm import OnSlurm
@@ -30,6 +30,11 @@ from prove.shown import edges_of
 from prove.world import GROWS, JOB, MAKES_ROOM, SHRINKS, SPREADS, Kind, Machine, Wrong
 
 MOST = 200_000
+TURNS = 5
+OUTLASTS_S = {"Slurm": 0.0, "PBS": 60.0}
+"""For how long a pin or a fence may outlast its use: on PBS as long as a pbs_mom that was started
+again with -p does not see that a program has ended.
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +63,8 @@ def test_whatever_goes_wrong_once_nothing_is_lost_left_or_overruled(
     print(f"{found.states} states, {found.moves} moves")
     assert found.wrong == []
     assert found.restless() == []
+    lasts = found.longest()
+    assert (lasts.s <= OUTLASTS_S[system.name], lasts.turns <= TURNS) == (True, True), lasts
     assert found.states > least
     own = ON_SLURM_ALONE if system is OnSlurm else ON_PBS
     assert found.made.keys() == OF_ALL | own | OF_ONE[system.name, kind.name]
@@ -127,6 +134,22 @@ def test_what_pliantd_does_without_end_is_noticed(
 
 
 RELEASE = ("scontrol", "release", str(JOB))
+
+
+def test_what_stays_longer_than_it_is_of_use_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pin and a fence of a job that runs again: they come to an end, but not soon."""
+
+    def later(over: HandOver, scene: Scene, outcome: Outcome) -> Step:
+        step, job = tidy(over, scene, outcome), scene.job
+        is_new = job.state is JobState.RUNNING and scene.now_s < job.started_s + SETTLE_S
+        return Step(Do.WAIT) if is_new else step
+
+    tidy = handover._tidy
+    monkeypatch.setattr(handover, "_tidy", later)
+    found = explored(OnSlurm, faults=0, most=MOST)
+    assert (found.wrong, found.restless()) == ([], [])
+    assert found.longest().s > 0.0
+
 
 _MUTANTS_OF_PBS: dict[str, tuple[object, str, object]] = {
     "no fence": (fences.Fences, "put", lambda *_: None),

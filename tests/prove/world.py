@@ -363,6 +363,15 @@ class Machine(ABC):
         """Return what pliantd waits with though it may not, in words; "" for nothing."""
         return ""
 
+    def keeps(self, world: World) -> bool:
+        """Whether pliantd, which is there, has yet to take away what its job has no use for."""
+        is_used = world.job.is_between_runs or (world.job.runs and world.has_saved)
+        return not is_used and world.pliantd is not None and self.has_ours(world)
+
+    @abstractmethod
+    def has_ours(self, world: World) -> bool:
+        """Whether there is a fence or a pin of ours for the job."""
+
     @abstractmethod
     def left(self, world: World) -> str:
         """Return what of ours is left where pliantd has nothing to do, in words; "" for nothing."""
