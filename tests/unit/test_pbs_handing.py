@@ -443,6 +443,20 @@ def test_nor_one_whose_queue_was_stopped_since(site: Recorded) -> None:
         under_way.pbs.must_go_back(under_way.job)
 
 
+def test_what_is_seen_is_as_of_when_the_look_began(
+    site: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way, run = Clocked(site), site.run
+
+    def takes_long(argv: Sequence[str], **more: Any) -> Answer:
+        under_way.now_s += 30
+        return run(argv, **more)
+
+    monkeypatch.setattr(site, "run", takes_long)
+    scene = under_way.pbs.scene(under_way.over, under_way.job)
+    assert scene.now_s == NOW_S < under_way.now_s
+
+
 @pytest.mark.parametrize("away", [False, True])
 def test_where_pbs_cannot_be_told_to_look_again_it_is_told_once_more(
     site: Recorded, monkeypatch: pytest.MonkeyPatch, *, away: bool

@@ -226,6 +226,19 @@ def test_a_fence_that_is_around_other_nodes_alone_is_aside(
     assert (seen.fence_end_s > 0, seen.aside_end_s > 0, seen.behind_s) == (fenced, aside, 0.0)
 
 
+def test_what_is_seen_is_as_of_when_the_look_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it goes on a kill may still meet what starts then."""
+    hands = handing(waits(**RAN))
+    run = hands.clients.run
+
+    def takes_long(argv: Sequence[str], **more: Any) -> Answer:
+        hands.fake.now_s += 3
+        return run(argv, **more)
+
+    monkeypatch.setattr(hands.clients, "run", takes_long)
+    assert hands.scene(OVER, JOB).now_s == NOW_S < hands.fake.now_s
+
+
 def test_a_fence_that_is_aside_makes_way_for_the_next() -> None:
     hands = handing(waits(**RAN), fences=("pliant_7",))
     hands.fake.told(("update", *AWAY[1:]))
