@@ -128,9 +128,9 @@ prove-seeds: ## run the whole of pliantd under N=50 seeds, in one thread each; S
 	cd tests && $(abspath $(PY)) -m prove.seeds$(if $(MUTANTS),.mutants,$(if $(SEED), --one $(SEED))$(if $(N), --seeds $(N)))
 
 .PHONY: prove-mutants
-prove-mutants: ## take each decision of a hand-over out in turn, and say what notices it, MODULES= some alone; writes docs/mutants.md (hours)
+prove-mutants: ## take each decision of a hand-over out in turn, and say what notices it, MODULES= some alone; goes on from docs/mutants.md, ALL=1 from the start (hours)
 	@$(MAKE) $(VENV)/.dev
-	cd tests && $(abspath $(PY)) -m prove.mutate $(MODULES)
+	cd tests && $(abspath $(PY)) -m prove.mutate $(if $(ALL),--all )$(MODULES)
 
 .PHONY: drill
 drill: ## inject faults into hand-overs, N= runs more or until EACH= of each kind, K= at once, SUITE= in a container; writes docs/drill.md (needs root; minutes)

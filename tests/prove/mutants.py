@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
+import hashlib
 import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ class Mutant:
     """One decision that is taken out of a function or a constant: ``what`` says which.
 
     ``left``: its code without; of a constant its value, and those of what is made of it, by name.
+    ``of``: what tells the function or constant as it is from any other, whatever its comments say.
     """
 
     module: ModuleType
@@ -35,6 +37,7 @@ class Mutant:
     line: int
     what: str
     left: CodeType | Mapping[str, object]
+    of: str
 
     @property
     def where(self) -> str:
@@ -84,11 +87,12 @@ def mutants(module: ModuleType, only: Sequence[str] = ()) -> Iterator[Mutant]:
     tree = ast.parse(inspect.getsource(module))
     for name, at in _functions(tree):
         node = _below(tree, at)
+        of = _digest(node)
         if (not only or name in only) and not _is_abstract(node):
             for line, what, less in _without(node):
                 other = _with(tree, at, less)
                 ast.fix_missing_locations(other)
-                yield Mutant(module, name, line, what, _code(module, other, name))
+                yield Mutant(module, name, line, what, _code(module, other, name), of)
     constants = dict(_constants(tree))
     for name, value in () if only else constants.items():
         for line, what, less in _less_of(value):
@@ -96,7 +100,11 @@ def mutants(module: ModuleType, only: Sequence[str] = ()) -> Iterator[Mutant]:
             for other, made in constants.items():
                 if any(isinstance(one, ast.Name) and one.id in left for one in ast.walk(made)):
                     left[other] = _value(module, made, left)
-            yield Mutant(module, name, line, f"{what} in {name}", left)
+            yield Mutant(module, name, line, f"{what} in {name}", left, _digest(value))
+
+
+def _digest(node: ast.AST) -> str:
+    return hashlib.sha256(ast.unparse(node).encode()).hexdigest()[:8]
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:

@@ -3,7 +3,8 @@
 A mutant is tried in a process of its own: by the tests that noticed another of its function, as
 docs/mutants.md says, by the unit tests, then by the exploration with single faults. Prints what
 nothing notices, and exits with 1 where that is not known to make no difference (see unneeded.py),
-or where what is known so is noticed, or is no more. Writes docs/mutants.md.
+or where what is known so is noticed, or is no more. Writes docs/mutants.md after each function, and
+tries no function again that is as that page says.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, groupby
 from multiprocessing.connection import Connection
@@ -230,9 +231,24 @@ def _noted(found: Iterable[Found]) -> Iterator[tuple[Noted, set[str]]]:
     """Yield what was found by function, and which were needed after all; each written at once."""
     for where, some in groupby(found, key=lambda one: one[0].where):
         told = [*some]
-        new = noted_of(where, [(decision_at(one.name, one.line), by, why) for one, by, why in told])
+        named = [(decision_at(one.name, one.line), by, why) for one, by, why in told]
+        new = noted_of(where, named, told[0][0].of)
         write_page([*PARTS], {one.name: one for one in (*read_page(), new)}.values(), UNNEEDED)
         yield new, {mutant.name for mutant, _, reason in told if reason}
+
+
+def _to_try(every: Sequence[Mutant]) -> list[Mutant]:
+    """Return those of functions that are not as they were when all was noticed that need be."""
+    done = {one.name: one.of for one in read_page() if not one.missed}
+    return [mutant for mutant in every if done.get(mutant.where) != mutant.of]
+
+
+def _order(there: Mapping[str, int], modules: Iterable[str]) -> None:
+    """Write the page as the code is: in its order, without functions that are no more."""
+    page = [*read_page()]
+    some = sorted((one for one in page if one.name in there), key=lambda one: there[one.name])
+    others = (one for one in page if not one.name.startswith(_in(modules)))
+    write_page([*PARTS], [*some, *others], UNNEEDED)
 
 
 def _in(modules: Iterable[str]) -> tuple[str, ...]:
@@ -243,20 +259,24 @@ def main() -> int:
     """Try them all, and say what was found."""
     parser = argparse.ArgumentParser(prog="make prove-mutants", description=__doc__)
     parser.add_argument("part", nargs="*", help="modules alone, by a part of their names")
+    parser.add_argument("--all", action="store_true", help="those, too, of which the page says it")
     parser.add_argument("--at-once", type=int, default=2, help="how many are tried at a time")
     chosen = parser.parse_args()
     every = [*_chosen(chosen.part)]
     if not every:
         parser.error(f"{' '.join(chosen.part)}: no such module; they are {', '.join(PARTS)}")
     modules = {mutant.module.__name__ for mutant in every}
-    if by := _may_be_told(modules):
+    to_try = every if chosen.all else _to_try(every)
+    if by := _may_be_told({mutant.module.__name__ for mutant in to_try}):
         parser.error(f"with nothing taken out, too: {by}; nothing can be told so")
+    there = {one.where: number for number, one in enumerate(every)}
+    others = there.keys() - {one.where for one in to_try}
     noted, known = [], {name for name in UNNEEDED if name.startswith(_in(modules))}
-    for one, unneeded in _noted(_all_tried(every, chosen.at_once)):
+    known -= {name for name in known if name.partition(":")[0] in others}
+    for one, unneeded in _noted(_all_tried(to_try, chosen.at_once)):
         noted.append(one)
         known -= unneeded
-    others = [one for one in read_page() if not one.name.startswith(_in(modules))]
-    write_page([*PARTS], [*noted, *others], UNNEEDED)  # without functions that are no more
+    _order(there, modules)
     for name in known:
         print(f"{name}: NOT to be in unneeded.py: it is noticed, or no more")
     missed = sum(one.missed for one in noted)

@@ -22,15 +22,16 @@ _HEAD = f"""\
 
 `make prove-mutants` takes each decision out in turn: a statement, a condition, a part of one, a case, one
 argument of `min` or `max`. Then a unit test must fail, or the exploration must find something wrong. It writes
-this page; `MODULES=` tries some modules alone, and leaves the rows of the others as they were. A function that
-is not listed was not tried yet. Named is what failed first, so others may fail too.
+this page after each function, and begins with what it does not say yet: a function that is not listed, or is not
+as it was when it was tried (`of` tells it from any other), or of which something was not noticed. `ALL=1` tries all
+once more, `MODULES=` some modules alone. Named is what failed first, so others may fail too.
 
 Without a decision a loop may run for ever, which counts as noticed, and is named as `no end`: a test had used
 {TEST_S} CPU seconds, where it takes a few, or all tests and explorations {MOST_S:,}, where they take some 250; or an
 exploration had come to {MOST:,} states. What only waits is ended after {WAITS} times as many seconds by the clock.
 """
 _COLUMNS = ("decisions", "noticed", "no difference", "not noticed")
-_ROW = re.compile(r"\| `([\w.]+)` \|" + r" (\d+) \|" * 4 + r" (.*) \|")
+_ROW = re.compile(r"\| `([\w.]+)` \|" + r" (\d+) \|" * 4 + r" (.*) \| (?:`(\w+)`)? \|")
 _TEST = re.compile(r"`(test_\w+\.py)`|`(test_\w+)`")
 _EXPLORED = "the exploration"
 _IN_WORDS = re.compile(
@@ -49,6 +50,7 @@ class Noted:
     missed: int = 0
     by: Sequence[str] = ()  # as test_file.py::test_name, or in other words
     unnoticed: Sequence[str] = ()  # those that were not noticed, as the page says it
+    of: str = ""  # the function as it was tried
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -57,13 +59,13 @@ class Noted:
         return (every, self.noticed, self.unneeded, self.missed)
 
 
-def noted_of(name: str, told: Iterable[tuple[str, str, str]]) -> Noted:
+def noted_of(name: str, told: Iterable[tuple[str, str, str]], of: str = "") -> Noted:
     """Return what is noted of a function: of each mutant its name, what noticed it, why none need."""
     told = tuple(told)
     by = [_plain(by) for _, by, _ in told if by]
     missed = [which for which, by, reason in told if not by and not reason]
     unneeded = len(told) - len(by) - len(missed)
-    return Noted(name, len(by), unneeded, len(missed), tuple(dict.fromkeys(by)), tuple(missed))
+    return Noted(name, len(by), unneeded, len(missed), tuple(dict.fromkeys(by)), tuple(missed), of)
 
 
 def decision_at(decision: str, line: int) -> str:
@@ -88,7 +90,7 @@ def read_page(page: Path = PAGE) -> Iterator[Noted]:
         if (row := _ROW.fullmatch(line)) and module:
             name, by = f"{module}.{row[1]}", tuple(_named(row[6]))
             missed = tuple(which for which, where in missing if where == name)
-            yield Noted(name, int(row[3]), int(row[4]), int(row[5]), by, missed)
+            yield Noted(name, int(row[3]), int(row[4]), int(row[5]), by, missed, row[7] or "")
 
 
 def _named(words: str) -> Iterator[str]:
@@ -113,11 +115,11 @@ def write_page(
                 "",
                 f"## {module}",
                 "",
-                f"{_columns('function')} by |",
-                "|---|---|---|---|---|---|",
+                f"{_columns('function')} by | of |",
+                "|---|---|---|---|---|---|---|",
             ]
             lines += [
-                f"{_row(one.name.removeprefix(f'{module}.'), one.counts)} {_said(one.by)} |"
+                f"{_row(one.name.removeprefix(f'{module}.'), one.counts)} {_said(one.by)} | {_code(one.of)} |"
                 for one in some
             ]
     lines += ["", "## Not noticed", ""]
@@ -140,6 +142,10 @@ def _columns(first: str) -> str:
 
 def _row(name: str, counts: Sequence[int]) -> str:
     return f"| `{name}` | {' | '.join(map(str, counts))} |"
+
+
+def _code(word: str) -> str:
+    return f"`{word}`" if word else ""
 
 
 def _summed(some: Iterable[Noted]) -> tuple[int, ...]:

@@ -104,7 +104,15 @@ def test_what_was_noticed_missed_or_need_not_be_is_counted_and_named() -> None:
 def test_the_page_says_all_that_is_noted(tmp_path: Path) -> None:
     ends = ("it dies", "no end in 1,200 CPU seconds", "no end of a test in 2,400 seconds")
     noted = [
-        Noted("pliant.a.f", 5, 1, 2, ("test_a.py::test_one", *ends, "the exploration"), MISSED),
+        Noted(
+            "pliant.a.f",
+            5,
+            1,
+            2,
+            ("test_a.py::test_one", *ends, "the exploration"),
+            MISSED,
+            "1a2b3c4d",
+        ),
         Noted("pliant.a.g", 1, by=("no end in 200,000 states",)),
         Noted("pliant.b.f", missed=1, unnoticed=(decision_at("pliant.b.f: x in X", 3),)),
     ]
