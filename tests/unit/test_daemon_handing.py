@@ -189,6 +189,34 @@ def test_a_checkpoint_that_comes_late_makes_no_room_where_another_job_does(bench
     assert bench.begin()
 
 
+def test_what_is_noted_of_a_step_stays_whatever_is_done_next(bench: Bench) -> None:
+    """Since when its guest has no pin, and when it was told to begin."""
+    bench.on(begun(guest=True))
+    bench.begin(guest=str(GUEST))
+    active = bench.overs._active["7"]
+    active.over, active.unpinned_s = replace(active.over, told_s=NOW_S + 2), NOW_S
+    scene = bench.hands.scene(active.over, active.job)
+    bench.overs._do(active, Step(Do.PIN), scene)
+    assert (active.over.told_s, active.unpinned_s) == (NOW_S + 2, NOW_S)
+    bench.overs._do(active, Step(Do.PIN_GUEST), scene)
+    assert (active.over.told_s, active.unpinned_s) == (NOW_S + 2, 0.0)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_a_guest_asks_counts_as_long_as_it_waits(bench: Bench, *, waits: bool) -> None:
+    """By what it asks it is told which nodes are kept for others."""
+    bench.on(begun(guest=True))
+    until_s, asks = bench.hands.clock() + 60, replace(ASKED, id=str(GUEST))
+    bench.overs.begin(bench.asked, Wanted(NEW, ("n1",), str(GUEST), asks=asks), until_s, "for it")
+    if not waits:
+        bench.hands.fake.cancel(GUEST)
+    active, kept = bench.overs._active["7"], Mock(return_value=frozenset())
+    cast("Any", bench.overs)._kept = kept
+    bench.overs._aside(active, bench.hands.scene(active.over, active.job))
+    ((_, wanted), _), *_ = kept.call_args_list
+    assert (wanted.guest, wanted.asks) == ((str(GUEST), asks) if waits else ("", None))
+
+
 def test_since_when_the_room_of_a_guest_is_there(bench: Bench) -> None:
     bench.begin(guest="8")
     waits, runs = JobState.WAITING, JobState.RUNNING
