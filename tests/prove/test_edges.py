@@ -10,7 +10,7 @@ from pliant.handover import RETURNS
 from prove.changed import changed
 from prove.edges import edges, noted
 from prove.fake_slurm import HELD, REQUEUE_S, FakeSlurm, Jobs, Record
-from prove.shown import SHOWN, UNSEEN, Listed, figures, listed, noted_anew, write
+from prove.shown import SHOWN, TWO, UNSEEN, Listed, figures, listed, noted_anew, write
 from prove.test_traced import log
 from prove.traced import told
 
@@ -114,6 +114,7 @@ def test_what_was_shown_once_remains_so(tmp_path: Path) -> None:
         "a > b": Listed(frozenset({"growth"}), SHOWN),
         "a > c": Listed(frozenset({"growth"}), f"{UNSEEN}: never tried"),
         "a > e": Listed(frozenset({"growth"})),
+        "a > g": Listed(TWO),
     }
     made = {"growth": frozenset({"a > b", "a > c"}), "resize": frozenset({"a > b", "a > d"})}
     edges = noted_anew(old, made, frozenset({"a > d", "a > f"}))
@@ -121,10 +122,11 @@ def test_what_was_shown_once_remains_so(tmp_path: Path) -> None:
         "a > b": Listed(frozenset({"growth", "resize"}), SHOWN),
         "a > c": Listed(frozenset({"growth"}), f"{UNSEEN}: never tried"),
         "a > d": Listed(frozenset({"resize"}), SHOWN),
+        "a > g": Listed(TWO),
     }
     write(edges, tmp_path / "table")
     assert listed(tmp_path / "table") == edges
-    assert figures(edges) == "3 edges, of which real logs have shown 2, and 1 not"
+    assert figures(edges) == "4 edges, of which real logs have shown 2, and 2 not"
 
 
 def test_each_is_shown_or_not_seen_and_the_promises_say_how_many() -> None:

@@ -12,10 +12,10 @@ from unittest.mock import patch
 from prove.missing import OF_PLIANTD, ON_SLURM
 from prove.seeds.seed import run
 
-SEEDS = 42
+SEEDS = (*range(42), 96, 148)
+"""The last are the first that notice what is rare: an owner who speaks between two runs, say."""
 UNNOTICED = {
     "no pin": "it is set before the fence falls all the same",
-    "one that failed is not heard of": "it is given up a little later, at its time",
     "nothing is withdrawn": "it is given up a little later, at its time",
 }
 """What so many seeds do not notice, and why."""
@@ -23,7 +23,7 @@ UNNOTICED = {
 
 def noticed(place: object, what: str, instead: object) -> tuple[int, str] | None:
     """Return the first seed that notices it, and what it says is wrong."""
-    for seed in range(SEEDS):
+    for seed in SEEDS:
         with patch.object(place, what, instead):
             try:
                 wrong = run(seed).wrong
@@ -40,7 +40,7 @@ def main() -> int:
     for name, mutant in {**ON_SLURM, **OF_PLIANTD}.items():
         found, reason = noticed(*mutant), UNNOTICED.get(name, "")
         bad += bool(found) == bool(reason)
-        told = f"seed {found[0]}: {found[1]}" if found else reason or f"NOT of {SEEDS} seeds"
+        told = f"seed {found[0]}: {found[1]}" if found else reason or f"NOT of {len(SEEDS)} seeds"
         print(f"{name}\t{told}", flush=True)
     return int(bad > 0)
 
