@@ -528,6 +528,26 @@ def test_what_a_guest_asked_when_room_was_decided_on_is_known_to_the_next_pliant
     assert not asks_otherwise(guest, over.asks)
 
 
+def test_room_is_made_for_the_shape_in_which_the_guest_is_to_start(bench: Bench) -> None:
+    guest = replace(TRIAL, shapes=(TWO, FOUR))
+    bench.look(EFFORT, waiting=(guest,))
+    bench.listens(EFFORT)
+    cluster(bench, bench.one(EFFORT), 0, guest)
+    plan = Plan(preempts=(Preempt(bench.one(EFFORT), guest.id, "it loses least", TWO),))
+    assert [*bench.elastic.begin(plan, always)]
+    (wanted,) = bench.elastic.overs.all().values()
+    assert wanted.asks == replace(guest, next_shape=TWO)
+
+
+def test_one_for_whom_a_job_saved_twice_in_vain_is_looked_after_as_one_that_had_room(
+    bench: Bench,
+) -> None:
+    bench.elastic._ended(EFFORT, "8", Outcome.STAYS, "it stays")
+    assert bench.elastic._unserved.expected == frozenset()
+    bench.elastic._ended(EFFORT, "8", Outcome.STAYS, "it stays")
+    assert bench.elastic._unserved.expected == {"8"}
+
+
 def test_of_an_array_the_task_that_is_pinned_is_the_guest(bench: Bench) -> None:
     array = replace(TRIAL, tasks_waiting=4, array_tasks="1-4")
     asked_for(bench, array)
