@@ -25,6 +25,12 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.daemon.elastic.Elastic._waiting: if job.is_trial: always": (
         "it is quicker: of none but trial jobs it is kept that they did not start"
     ),
+    "pliant.daemon.places.Places.is_open: if wanted.guest: always": (
+        "no job that waits is without a number"
+    ),
+    "pliant.daemon.places.Places._kept_by: if self._caps is None: always": (
+        "it is quicker: of what was seen limits are added up once"
+    ),
     "pliant.daemon.handing.HandOvers.forgotten: not over.saved_s": (
         "what was never saved was saved at no time, which is too long ago"
     ),

@@ -20,7 +20,7 @@ from slurm_hands import NOW_S, Hands, slurm_of
 from fake_door import stays
 from pliant.batch import FENCE
 from pliant.cycle import view
-from pliant.daemon.elastic import MUTE_S, UNMANAGED, Elastic
+from pliant.daemon.elastic import MUTE_S, UNMANAGED, Elastic, _fenced_alone
 from pliant.daemon.handing import REST_S, STALE_S, Wanted, name_of
 from pliant.daemon.munge import Munge, Proof
 from pliant.daemon.munge_door import MungeDoor, Watches
@@ -542,7 +542,8 @@ def test_room_is_made_for_the_shape_in_which_the_guest_is_to_start(bench: Bench)
 def test_one_for_whom_a_job_saved_twice_in_vain_is_looked_after_as_one_that_had_room(
     bench: Bench,
 ) -> None:
-    bench.elastic._ended(EFFORT, "8", Outcome.STAYS, "it stays")
+    for outcome in (Outcome.NOT_SAVED, Outcome.NOT_SAVED, Outcome.STAYS):
+        bench.elastic._ended(EFFORT, "8", outcome, "it stays")
     assert bench.elastic._unserved.expected == frozenset()
     bench.elastic._ended(EFFORT, "8", Outcome.STAYS, "it stays")
     assert bench.elastic._unserved.expected == {"8"}
@@ -1930,3 +1931,11 @@ def test_a_watch_is_answered_as_soon_as_something_is_wanted(bench: Bench) -> Non
     answers = asyncio.run(watched(bench))
     assert [answer["shape"] for answer in answers] == ["2", "2"]
     assert {answer["why"] for answer in answers} == {"resize"}
+
+
+@pytest.mark.parametrize(("name", "kept"), [("pliant_7", ("n1",)), ("7", ("n1", "n2"))])
+def test_of_fences_alone_the_nodes_are_looked_at(name: str, kept: tuple[str, ...]) -> None:
+    """A site's own reservation may have a job's number for a name."""
+    one = Reservation(name, ("n1", "n2"), 0.0, 2000.0)
+    seen = _fenced_alone(Snapshot(1000.0, (), (), reservations=(one,)), {"7": ("n1",)})
+    assert [each.nodes for each in seen.reservations] == [kept]

@@ -16,6 +16,7 @@ SEEDS = (*range(42), 96, 148, 150)
 """The last are the first that notice what is rare: an owner who speaks between two runs, say."""
 UNNOTICED = {
     "no pin": "it is set before the fence falls all the same",
+    "one that comes late is refused": "its `pliant run` goes on by itself, as without a pliantd",
     "nothing is withdrawn": "it is given up a little later, at its time",
 }
 """What so many seeds do not notice, and why."""

@@ -1,0 +1,71 @@
+"""Where running jobs could start again: what only one of several conditions tells apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from build import node, running, snapshot
+
+from pliant.daemon.handing import Wanted
+from pliant.daemon.places import Places
+from pliant.model import Job, JobState, Shape, Snapshot
+from pliant.plan import Plan
+
+NOW_S = 1000.0
+JOB = Job("7", state=JobState.RUNNING, shape=Shape(1, 1), nodes=("n1",), shares=True)
+OTHER = replace(JOB, id="8")
+
+
+def places(*running: Job) -> Places:
+    """As the last cycle saw these jobs."""
+    found = Places(lambda: NOW_S, dict, dict)
+    found.decided(Snapshot(NOW_S, (), (), running=running), Plan())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("job", "other", "shares"),
+    [
+        (JOB, OTHER, True),
+        (replace(JOB, shares=False), OTHER, False),
+        (JOB, replace(OTHER, shares=False), False),
+        (JOB, replace(OTHER, nodes=("n2",)), False),
+        (JOB, JOB, False),
+    ],
+)
+def test_jobs_share_where_both_do_on_a_node_of_both(job: Job, other: Job, *, shares: bool) -> None:
+    assert places(job, other)._shares(job) is shares
+
+
+@pytest.mark.parametrize(("end_s", "limit_s"), [(NOW_S + 90, 90), (NOW_S + 0.5, 1), (NOW_S - 9, 1)])
+def test_who_has_no_time_left_has_a_second(end_s: float, limit_s: int) -> None:
+    """A limit of none would be no limit."""
+    wanted = Wanted(JOB.shape, end_s=end_s)
+    assert places()._limited(JOB, wanted).time_limit_s == limit_s
+
+
+TWO = Shape(1, 2)
+SHARES = running(7, "2", "n1", 3600.0)
+
+
+@pytest.mark.parametrize("decided", [True, False])
+@pytest.mark.parametrize(
+    ("wanted", "shares", "has_place"),
+    [
+        (Wanted(TWO), True, False),  # whom it was to leave is gone
+        (Wanted(TWO), False, True),
+        (Wanted(Shape(1, 1)), True, True),
+        (Wanted(TWO, guest="9"), True, True),
+        (Wanted(Shape(2, 1)), False, False),  # no more than it has, but nothing is free on n2
+    ],
+)
+def test_who_has_saved_has_a_place_for_what_it_has_or_less_where_it_is(
+    wanted: Wanted, *, shares: bool, has_place: bool, decided: bool
+) -> None:
+    """All have while no cycle has decided yet."""
+    job = replace(SHARES, shares=shares)
+    found = Places(lambda: 0.0, dict, dict)
+    if decided:
+        found.decided(snapshot([node("n1"), node("n2", free=0)], [], [job]), Plan())
+    assert found.has_place(job, wanted) is (has_place or not decided)
