@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from build import job as waiting
 from build import node, running, snapshot
 
+from pliant.cycle import view
 from pliant.daemon.handing import Wanted
 from pliant.daemon.places import Places
 from pliant.model import Job, JobState, Shape, Snapshot
 from pliant.plan import Plan
+from pliant.policies.easy import EasyBackfill
 
 NOW_S = 1000.0
 JOB = Job("7", state=JobState.RUNNING, shape=Shape(1, 1), nodes=("n1",), shares=True)
@@ -69,3 +72,20 @@ def test_who_has_saved_has_a_place_for_what_it_has_or_less_where_it_is(
     if decided:
         found.decided(snapshot([node("n1"), node("n2", free=0)], [], [job]), Plan())
     assert found.has_place(job, wanted) is (has_place or not decided)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "beside", "has_place"),
+    [((), False, True), (("n2",), False, False), ((), True, False)],
+)
+def test_its_own_place_is_nobody_elses_unless_it_leaves_or_shares_it(
+    nodes: tuple[str, ...], *, beside: bool, has_place: bool
+) -> None:
+    """Where who is next waits for all of that, and nothing is free elsewhere."""
+    job = replace(SHARES, shares=beside)
+    others = [replace(job, id="8", shape=Shape(1, 1))] if beside else []
+    first = waiting(9, "4", expected_nodes=("n1",), expected_s=60.0)
+    seen = snapshot([node("n1"), node("n2", free=0)], [first], [job, *others])
+    found = Places(lambda: 0.0, dict, dict)
+    found.decided(seen, EasyBackfill()(view(seen)))
+    assert found.has_place(job, Wanted(TWO, nodes)) is has_place
