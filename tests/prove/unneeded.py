@@ -25,6 +25,9 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.daemon.elastic.Elastic._waiting: if job.is_trial: always": (
         "it is quicker: of none but trial jobs it is kept that they did not start"
     ),
+    "pliant.daemon.foreseen.foreseen: for ... if to.guest": (
+        "of who has no guest nobody's request is known, so nobody is put in its place"
+    ),
     "pliant.daemon.places.Places.is_open: if wanted.guest: always": (
         "no job that waits is without a number"
     ),
