@@ -54,7 +54,6 @@ PARTS = {
     "pliant.daemon.elastic": ("daemon_elastic", *_PLIANTD, "remembering"),
     "pliant.daemon.places": _PLACES,
     "pliant.daemon.foreseen": _PLACES,
-    "pliant.cycle.leftover": _PLACES,
     "pliant.batch.slurm.handing": (*_SLURM, *_PLIANTD),
     "pliant.batch.slurm.standing": (*_SLURM, *_PLIANTD),
     "pliant.batch.slurm.lent": (*_SLURM, *_PLIANTD),

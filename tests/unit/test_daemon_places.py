@@ -10,7 +10,8 @@ from build import node, running, snapshot
 
 from pliant.cycle import view
 from pliant.daemon.handing import Wanted
-from pliant.daemon.places import Places
+from pliant.daemon.places import Places, _in_its_turn
+from pliant.handover import PINNED
 from pliant.model import Job, JobState, Shape, Snapshot
 from pliant.plan import Plan
 from pliant.policies.easy import EasyBackfill
@@ -89,3 +90,22 @@ def test_its_own_place_is_nobody_elses_unless_it_leaves_or_shares_it(
     found = Places(lambda: 0.0, dict, dict)
     found.decided(seen, EasyBackfill()(view(seen)))
     assert found.has_place(job, Wanted(TWO, nodes)) is has_place
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_nobody_is_asked_to_leave_who_has_begun_since_with_what_its_guest_needs(
+    *, is_there: bool
+) -> None:
+    found, guest = Places(lambda: 0.0, dict, dict), waiting(9, "5")
+    jobs = [SHARES] if is_there else []
+    found.decided(snapshot([node("n1")], [guest], jobs), Plan())
+    assert found._does_for(Wanted(TWO, guest="9"), SHARES) is not is_there
+
+
+def test_a_guest_that_has_no_pin_yet_has_its_turn_already() -> None:
+    guest, other = waiting(9, "1", priority=5), waiting(10, "1", priority=9)
+    pinned = waiting(11, "1", priority=PINNED)
+    seen = snapshot([node("n1")], [guest, other, pinned], [])
+    assert _in_its_turn(seen, guest) is seen
+    seen = snapshot([node("n1")], [replace(guest, priority=PINNED), other], [])
+    assert [one.id for one in _in_its_turn(seen, guest).waiting] == ["10", "9"]
