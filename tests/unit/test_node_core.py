@@ -187,12 +187,6 @@ def test_a_program_that_saves_too_late_runs_on_and_pliantd_is_told() -> None:
     ]
 
 
-@pytest.mark.parametrize("event", [w.Told(1.0, ""), w.Untold(1.0, "No space left on device")])
-def test_of_what_nobody_wished_nothing_is_said(event: w.Event) -> None:
-    state = w.State(leads=True)
-    assert play(state, event) == (state, [])
-
-
 def test_nothing_is_awaited_of_a_program_that_could_not_be_told() -> None:
     state, done = play(asked(), w.Untold(1.0, "No space left on device"))
     words = "the program could not be told (No space left on device)"
