@@ -45,6 +45,7 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.batch.pbs.handing._lets_guest: over.guest": ("no fence lets in who has no name"),
     "pliant.node.core._told: state.wish is None": _WISHED,
     "pliant.node.core._untold: state.wish is None": _WISHED,
+    "pliant.node.core._unstartable: state.leads": "who is the only task leads",
     "pliant.daemon.handing.UNNUMBERED: '' in UNNUMBERED": _BOUND,
     "pliant.daemon.handing.UNNUMBERED: 0 in UNNUMBERED": _BOUND,
 }

@@ -361,6 +361,11 @@ def test_a_program_that_could_not_be_started_again_is_tried_for_a_while() -> Non
     assert play(running, w.Ticked(99.0), w.Wished(99.0, again))[1] == [w.Ask(again)]
 
 
+def test_it_is_tried_for_as_long_whatever_it_has_waited_for_before() -> None:
+    starting, _ = play(replace(stays(), most_s=9.0), w.NotStarted(10.0, GONE, 127))
+    assert (starting.stage, starting.most_s) == (Stage.STARTING, 10.0 + TRIES_S)
+
+
 def test_a_job_whose_program_cannot_be_started_again_goes_back_to_the_queue() -> None:
     words = f"the program cannot be started again ({GONE}): the job goes back to the queue"
     requeuing, done = tried(stays())
