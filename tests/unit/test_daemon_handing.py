@@ -32,7 +32,7 @@ from pliant.daemon.handing import (
     _with_room,
     name_of,
 )
-from pliant.errors import Refused, Unavailable
+from pliant.errors import Closed, Infeasible, Refused, Unavailable
 from pliant.grammar import parse, put_token
 from pliant.handover import (
     FRESH_S,
@@ -1564,6 +1564,28 @@ def test_a_job_whose_place_cannot_be_kept_goes_on_where_it_is(
     bench.go_on()
     assert (bench.hands.job.state, bench.hands.job.run, bench.is_pinned) == ("RUNNING", 0, False)
     assert (bench.hands.fence_end_s, bench.ends) == (0.0, [("7", Outcome.STAYS)])
+
+
+@pytest.mark.parametrize(
+    ("do", "error", "runs", "barred", "stays", "placeless"),
+    [
+        (Do.PIN, Infeasible("no"), True, False, True, True),
+        (Do.REQUEUE, Infeasible("no"), True, False, True, False),
+        (Do.FENCE, Closed("no"), True, False, True, False),
+        (Do.PIN, Refused("no"), True, False, False, False),
+        (Do.PIN, Refused("no"), False, True, False, False),  # it was given up before
+    ],
+)
+def test_what_a_refusal_means_for_a_job_that_runs_and_for_one_that_waits(  # noqa: PLR0917
+    bench: Bench, do: Do, error: Refused, runs: bool, barred: bool, stays: bool, placeless: bool
+) -> None:
+    bench.begin()
+    active = bench.overs._active["7"]
+    active.over = replace(active.over, saved_s=NOW_S, barred=barred)
+    state = JobState.RUNNING if runs else JobState.WAITING
+    bench.overs._note_hindrance(active, Step(do), Scene(NOW_S, Sight(state)), error)
+    assert (active.over.barred, active.stays) == (barred, stays)
+    assert (bench.overs.placeless() != "") is placeless
 
 
 def test_one_whose_place_cannot_be_kept_is_not_asked_for_an_hour(bench: Bench) -> None:
