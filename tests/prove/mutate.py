@@ -45,7 +45,15 @@ from prove.unneeded import UNNEEDED
 
 UNIT = Path(__file__).parents[1] / "unit"
 _PLIANTD = ("daemon_handing", "daemon_elastic", "daemon_run_verbs", "daemon_stalled", "daemon")
-_PLACES = ("daemon_places", "foreseen", "leftover", "room_for_guests", "slurm_limits", *_PLIANTD, "cycle")
+_PLACES = (
+    "daemon_places",
+    "foreseen",
+    "leftover",
+    "room_for_guests",
+    "slurm_limits",
+    *_PLIANTD,
+    "cycle",
+)
 _SLURM = ("slurm_handing", "slurm_standing", "slurm_update")
 _PBS = ("pbs_handing", "pbs_batch")
 PARTS = {

@@ -1576,7 +1576,7 @@ def test_a_job_whose_place_cannot_be_kept_goes_on_where_it_is(
         (Do.PIN, Refused("no"), False, True, False, False),  # it was given up before
     ],
 )
-def test_what_a_refusal_means_for_a_job_that_runs_and_for_one_that_waits(  # noqa: PLR0917
+def test_what_a_refusal_means_for_a_job_that_runs_and_for_one_that_waits(  # noqa: PLR0917  # as parametrized
     bench: Bench, do: Do, error: Refused, runs: bool, barred: bool, stays: bool, placeless: bool
 ) -> None:
     bench.begin()
