@@ -8,8 +8,6 @@ _ONCE = (
     "it is quicker: what was told of an earlier job of a number is forgotten once, not each look"
 )
 
-_WISHED = "while a program is asked there is a wish: it is for the check of types"
-
 _BOUND = "it is bound where a function that has it as default is defined, before it is taken out"
 
 UNNEEDED: Mapping[str, str] = {
@@ -43,8 +41,6 @@ UNNEEDED: Mapping[str, str] = {
         "it is quicker: what the hooks are told is not written again as it is"
     ),
     "pliant.batch.pbs.handing._lets_guest: over.guest": ("no fence lets in who has no name"),
-    "pliant.node.core._told: state.wish is None": _WISHED,
-    "pliant.node.core._untold: state.wish is None": _WISHED,
     "pliant.node.core._unstartable: state.leads": "who is the only task leads",
     "pliant.daemon.handing.UNNUMBERED: '' in UNNUMBERED": _BOUND,
     "pliant.daemon.handing.UNNUMBERED: 0 in UNNUMBERED": _BOUND,

@@ -187,6 +187,24 @@ def test_a_program_that_saves_too_late_runs_on_and_pliantd_is_told() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("event", "done"),
+    [
+        (w.Told(2.0, "w1"), []),
+        (w.Told(2.0, "w1", "No space left on device"), []),
+        (w.Untold(2.0, "No space left on device"), []),
+        (w.Ticked(99.0), [w.Withdraw()]),
+    ],
+)
+def test_of_a_wish_of_before_its_guardian_was_killed_nothing_is_told_any_more(
+    event: w.Event, done: list[w.Effect]
+) -> None:
+    """In a step of several tasks, of which the others may not have been told of it yet."""
+    orphan, _ = play(State(ranks=2), w.Wished(0.0, WISH), w.Orphaned(1.0))
+    assert (orphan.stage, orphan.wish) == (Stage.ASKED, None)
+    assert play(orphan, event)[1] == done
+
+
 def test_nothing_is_awaited_of_a_program_that_could_not_be_told() -> None:
     state, done = play(asked(), w.Untold(1.0, "No space left on device"))
     words = "the program could not be told (No space left on device)"

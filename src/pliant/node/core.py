@@ -206,8 +206,10 @@ def _untold_with_others(state: State, trouble: str) -> Next:
 
 
 def _unasked(state: State, words: str) -> Next:
+    if state.wish is None:  # its guardian was killed meanwhile, which is said
+        return _calm(state), (Withdraw(),)
     says = Say(f"no checkpoint was made: {words}; it runs on")
-    return _calm(state), (Withdraw(), says, ReportFailed(_wish(state), words, untold=True))
+    return _calm(state), (Withdraw(), says, ReportFailed(state.wish, words, untold=True))
 
 
 def _ticked_asked(state: State, event: Ticked) -> Next:
