@@ -880,10 +880,8 @@ def test_one_for_which_there_is_no_room_any_more_goes_back_as_it_is_known(bench:
     assert (bench.hands.job.state, bench.hands.job.gpus, bench.hands.job.run) == ("RUNNING", 4, 1)
 
 
-def test_one_that_goes_back_once_more_makes_room_only_for_a_guest_that_is_still_wanted(
-    bench: Bench,
-) -> None:
-    """Nobody else is passed for one that is no trial job any more."""
+def made_room(bench: Bench) -> Record:
+    """Let its guest have its room, and end; return the job as it was before."""
     bench.on(begun(guest=True))
     was = bench.hands.job
     bench.begin(str(GUEST))
@@ -892,6 +890,14 @@ def test_one_that_goes_back_once_more_makes_room_only_for_a_guest_that_is_still_
     bench.says = ""
     bench.hands.fake.end(GUEST)
     bench.go_on(100)
+    return was
+
+
+def test_one_that_goes_back_once_more_makes_room_only_for_a_guest_that_is_still_wanted(
+    bench: Bench,
+) -> None:
+    """Nobody else is passed for one that is no trial job any more."""
+    was = made_room(bench)
     assert bench.ends == [("7", Outcome.DONE)]
     job = forgets(bench, was)
     bench.places = lambda wanted: not wanted.guest
@@ -905,14 +911,7 @@ def test_one_that_goes_back_once_more_makes_room_only_for_a_guest_that_is_still_
 def test_one_that_goes_back_once_more_makes_room_for_no_guest_that_another_job_serves(
     bench: Bench,
 ) -> None:
-    bench.on(begun(guest=True))
-    was = bench.hands.job
-    bench.begin(str(GUEST))
-    bench.save()
-    bench.go_on(100)
-    bench.says = ""
-    bench.hands.fake.end(GUEST)
-    bench.go_on(100)
+    was = made_room(bench)
     other, until_s = replace(bench.asked, id="9"), bench.hands.clock() + 60
     assert bench.overs.begin(other, Wanted(OLD, ("n2",), str(GUEST)), until_s, "it waits again")
     job = forgets(bench, was)
