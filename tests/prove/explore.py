@@ -86,7 +86,10 @@ class Explorer:
                 self.nexts[number].append(there)
                 if number in self._kept:
                     took_s, turns = after.now_s - world.now_s, name in AT_ONCE
-                    self._took[number, there] = Took(took_s, turns)
+                    before = self._took.get(
+                        (number, there), Took()
+                    )  # another move leads there, too
+                    self._took[number, there] = _longest((before, Took(took_s, turns)))
             if there == many:
                 yield there, after
 
