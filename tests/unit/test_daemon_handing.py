@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import Mock
@@ -15,6 +16,7 @@ from slurm_hands import NOW_S, Hands, begun
 
 from pliant.batch.slurm import Commands
 from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.standing import ROUNDED_S
 from pliant.batch.snapshot_file import read_job
 from pliant.daemon.elastic import LEFT
 from pliant.daemon.handing import (
@@ -1362,6 +1364,45 @@ def test_once_ours_was_seen_a_time_to_begin_is_its_owners_that_could_be_slurms(
     bench.hands.has(begin_s=begin_s)
     bench.go_on()
     assert (bench.hands.job.begin_s, bench.ends) == (begin_s, [("7", Outcome.CHANGED)])
+
+
+def test_a_time_to_begin_that_slurmctld_takes_late_is_ours(bench: Bench) -> None:
+    """It did not answer, and somebody had deleted the fence, which is made again first."""
+    bench.on(begun(rival=False))
+    bench.hands.fake.slurmd = f"{bench.hands.fake.now_s:.0f}"
+    save_later(bench)
+    does, late = bench.hands.step, list[Callable[[], None]]()
+
+    def unanswered(step: Step, over: HandOver, job: Job) -> None:
+        if step.do is Do.RESHAPE:
+            bench.hands.step = does  # type: ignore[method-assign]  # as it was
+            late.append(partial(does, step, over, job))
+            raise Unavailable("no answer within 10 s")
+        does(step, over, job)
+
+    bench.hands.step = unanswered  # type: ignore[method-assign]  # as slurmctld may be
+    while not late:
+        bench.go_on(1)
+    (fence,) = bench.hands.fake.state.fences
+    bench.hands.fake.told(("delete", f"ReservationName={fence}"))
+    while bench.did[-1] is not Do.FENCE:
+        bench.go_on(1)
+    late[0]()
+    assert bench.hands.job.begin_s > bench.hands.fake.now_s + ROUNDED_S
+    bench.overs.turn()
+    assert not bench.under_way.changed
+    bench.go_on()
+    assert bench.ends == [("7", Outcome.DONE)]
+
+
+def test_what_was_made_of_a_job_is_forgotten_where_its_requeue_was(bench: Bench) -> None:
+    was = bench.hands.job
+    until_made(bench)
+    assert bench.overs.forgotten(forgets(bench, was))
+    while Do.REQUEUE not in bench.did:
+        bench.overs.turn()
+    (row,) = bench.store.handovers("7")
+    assert not (row.made or bench.under_way.made)
 
 
 def test_one_that_is_suspended_between_a_look_and_its_requeue_is_not_requeued(

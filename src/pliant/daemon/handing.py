@@ -768,7 +768,7 @@ class HandOvers:
             self._note_made(active, made=True)
         if job.changed and job.state is JobState.WAITING:
             active.over = replace(active.over, changed=True)
-        elif job.state is JobState.WAITING and job.begins_s == active.over.told_s > 0:
+        elif job.begins_s == active.over.told_s > 0:
             active.over = replace(active.over, begin_s=job.begins_s)
         if step.do is Do.REQUEUE:
             active.requeued = True
