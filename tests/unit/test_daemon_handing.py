@@ -55,7 +55,7 @@ from pliant.node.core import SILENT_S
 from pliant.node.door import MOST_S, REPORT_S
 from pliant.store import HandOverRow, Store
 from pliant.wire.runs import TAKE_OVER_S
-from prove.fake_slurm import REQUEUE_S, FakeSlurm, Record
+from prove.fake_slurm import KILLED, REQUEUE_S, FakeSlurm, Record
 from prove.on_slurm import OnSlurm
 from prove.world import GUEST, JOB, NEW, OLD, RIVAL, SPEC
 
@@ -1393,6 +1393,18 @@ def test_a_time_to_begin_that_slurmctld_takes_late_is_ours(bench: Bench) -> None
     assert not bench.under_way.changed
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
+
+
+def test_what_its_owner_gives_it_back_whose_next_run_was_killed_stands(bench: Bench) -> None:
+    """By a kill that was meant for the run before: it is requeued, and asks what it asked."""
+    until_made(bench)
+    bench.hands.fake.start_fails = {JOB: KILLED}
+    bench.hands.did.clear()
+    while Do.REQUEUE not in bench.did:
+        bench.go_on(1)
+    bench.hands.has(gpus=4, cpus=8, min_cpus=8)
+    bench.go_on()
+    assert (bench.hands.job.gpus, bench.ends) == (4, [("7", Outcome.CHANGED)])
 
 
 def test_what_was_made_of_a_job_is_forgotten_where_its_requeue_was(bench: Bench) -> None:
