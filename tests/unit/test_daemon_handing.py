@@ -227,7 +227,7 @@ def test_since_when_the_room_of_a_guest_is_there(bench: Bench) -> None:
         scene = Scene(now_s, Sight(**sight), fence_end_s=fence_end_s)
         return _with_room(bench.overs._active["7"], scene).room_s
 
-    assert room_s(1000.0, state=runs) == 1000.0
+    assert [room_s(now_s, state=runs) for now_s in (999.0, 1000.0)] == [999.0, 1000.0]
     assert room_s(1001.0, state=JobState.ENDING, run=1) == 1001.0  # counted from its requeue on
     assert room_s(1002.0, state=waits, begins_s=1003.0) == 1002.0
     assert room_s(1003.0, 1100.0, state=waits, begins_s=1003.0) == 1003.0
@@ -237,6 +237,12 @@ def test_since_when_the_room_of_a_guest_is_there(bench: Bench) -> None:
     bench.overs.resume([ASKED])
     assert room_s(1006.0, state=waits) == 1006.0  # it is seen for the first time
     assert room_s(1007.0, state=waits) == 1006.0
+
+
+def test_who_has_no_guest_waits_for_no_room(bench: Bench) -> None:
+    bench.begin()
+    scene = Scene(1000.0, Sight(state=JobState.WAITING), fence_end_s=1100.0)
+    assert _with_room(bench.overs._active["7"], scene) == scene
 
 
 def test_the_batch_system_is_ready_before_a_program_that_has_saved_is_answered(
@@ -610,6 +616,14 @@ def test_a_run_that_was_not_saved_may_be_asked_again(bench: Bench) -> None:
     bench.hands.fake.pass_to(NOW_S + 61)
     bench.go_on(3)
     assert bench.begin()
+
+
+def test_a_run_that_could_not_be_asked_and_is_over_is_over(bench: Bench) -> None:
+    bench.begin()
+    bench.overs.failed("7", 0, name_of(bench.under_way), untold=True)
+    bench.hands.fake.end(JOB)
+    bench.go_on(3)
+    assert bench.ends == [("7", Outcome.RUN_OVER)]
 
 
 def test_a_checkpoint_that_nobody_asked_for_counts_for_nothing(bench: Bench) -> None:
