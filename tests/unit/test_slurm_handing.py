@@ -11,8 +11,10 @@ import pytest
 from slurm_hands import Hands
 
 from pliant.batch.clients import Answer
+from pliant.batch.slurm.cluster import Cluster
 from pliant.batch.slurm.handing import limit_words
 from pliant.batch.slurm.job_rows import JobRow
+from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.lent import owed
 from pliant.batch.slurm.refusals import blocked, in_words
 from pliant.errors import Infeasible, Refused, TooLate, Unavailable
@@ -20,6 +22,7 @@ from pliant.grammar import put_token
 from pliant.handover import FENCE_S, PINNED, Do, HandOver, Outcome, Step, next_step
 from pliant.model import Footprint, Job, JobState, Kind, Malleable, Request, Shape, Spec
 from prove.fake_slurm import FakeSlurm, Jobs, Record
+from prove.world import TRIAL
 
 OVER = HandOver(
     *("7", 2, Shape(1, 2), 1000.0, 1060.0), saved_s=1030.0, guest="8", before=Shape(1, 2)
@@ -171,6 +174,24 @@ def test_a_guest_is_one_job_and_of_an_array_one_task(
     guest = handing(*records).scene(replace(OVER, guest=name), JOB).guest
     assert guest is not None
     assert (None if guest.held else guest.state) == state
+
+
+@pytest.mark.parametrize(
+    ("now", "state"),
+    [
+        ({}, JobState.WAITING),
+        ({"gpus": 3}, None),
+        # what it asks counts once its run, which was requeued, is over
+        ({"gpus": 3, "state": "COMPLETING", "run": 1}, JobState.ENDING),
+    ],
+)
+def test_a_guest_that_asks_for_more_than_its_room_is_as_good_as_held(
+    now: Mapping[str, Any], state: JobState | None
+) -> None:
+    then = waits(8, gpus=2, comment=put_token("", TRIAL))
+    asks = waiting_job(row(then), Cluster((22, 5), {}, {}), NOW_S)
+    scene = handing(replace(then, **now)).scene(replace(OVER, asks=asks), JOB)
+    assert (None if scene.guest.held else scene.guest.state) == state
 
 
 @pytest.mark.parametrize(
