@@ -17,7 +17,7 @@ from pliant.batch.slurm.job_rows import JobRow
 from pliant.batch.slurm.jobs import waiting_job
 from pliant.batch.slurm.lent import owed
 from pliant.batch.slurm.refusals import blocked, in_words
-from pliant.errors import Infeasible, Refused, TooLate, Unavailable
+from pliant.errors import Closed, Infeasible, Refused, TooLate, Unavailable
 from pliant.grammar import put_token
 from pliant.handover import FENCE_S, PINNED, Do, HandOver, Outcome, Step, next_step
 from pliant.model import Footprint, Job, JobState, Kind, Malleable, Request, Shape, Spec
@@ -110,6 +110,25 @@ def test_of_a_task_that_has_its_arrays_number_no_other_task_is_told(  # the last
     assert job_of(hands, 9).priority == 0
 
 
+def test_nor_is_one_told_that_has_no_record_of_its_own() -> None:
+    array = waits(7, (("ArrayJobID", "7"), ("ArrayTaskID", "2-3")), priority=PINNED)
+    hands = handing(replace(array, comment="pliant-priority=500"))
+    with pytest.raises(TooLate, match="job 7_2: it has ended"):
+        hands.step(Step(Do.RELEASE), replace(OVER, job="7_2", guest=""), replace(JOB, id="7_2"))
+    assert hands.clients.told == []
+
+
+def test_a_fence_that_has_ended_and_is_listed_yet_is_made_anew() -> None:
+    hands = handing(waits(**RAN))
+    name = "pliant_7"
+    hands.fake.state = hands.fake.state.with_fences({name: NOW_S - 1}, {name: ("n1", "n2")})
+    hands.step(Step(Do.FENCE), OVER, JOB)
+    deleted, (does, what, named, *_) = hands.clients.told
+    reservation = f"ReservationName={name}"
+    assert deleted == ("delete", reservation)
+    assert (does, what, named) == ("create", "reservation", reservation)
+
+
 ARRAY = (("ArrayJobID", "8"), ("ArrayTaskID", "2-3"))
 
 
@@ -150,6 +169,7 @@ SENT_BACK = (("ArrayJobID", "8"), ("ArrayTaskID", "1"), ("StartTime", "1040"))
         ("8_1", [task(8, "2")], None),
         ("8_1", [task(8, "2-3"), task(11, "1", **RAN)], JobState.RUNNING),
         ("8_1", [task(8, "2-3"), task(11, "1", run=1, **RAN)], JobState.RUNNING),  # again
+        ("8", [waits(8, run=1, state="SUSPENDED", start_s=1035.0, priority=0)], JobState.RUNNING),
         ("8_2", [task(8, "2-3"), task(11, "1", **RAN)], JobState.WAITING),  # that is another one
         ("8", [task(8, "1-3")], None),  # an array is no guest
         # so squeue says when it expects it to run
@@ -1145,31 +1165,32 @@ def test_a_job_that_turns_back_has_no_less_than_its_time_limit(carries: int) -> 
 @pytest.mark.parametrize(
     ("words", "kind"),
     [
-        ("Access/permission denied for job 7", True),
-        ("Invalid time-min specification (exceeds job's time or other limits) for job 7", True),
-        ("Invalid generic resource (gres) specification for job 7", True),
-        ("Invalid GRES specification (with and without type identification) for job 7", True),
-        ("Invalid feature specification for job 7", True),
-        ("Invalid qos specification for job 7", True),
+        ("Access/permission denied for job 7", Infeasible),
+        ("Invalid time-min specification (exceeds job's time or other limits) for job 7", Infeasible),
+        ("Invalid generic resource (gres) specification for job 7", Infeasible),
+        ("Invalid GRES specification (with and without type identification) for job 7", Infeasible),
+        ("Invalid feature specification for job 7", Infeasible),
+        ("Invalid qos specification for job 7", Infeasible),
         (
             "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
             " for job 7",
-            True,
+            Infeasible,
         ),
-        ("Requested node configuration is not available for job 7", True),
-        ("Requested time limit is invalid (missing or exceeds some limit) for job 7", True),
-        ("Update of this parameter is not supported: AdminComment for job 7", True),
-        ("Job resizing not supported for job arrays for job 7", True),
-        ("Job is pending execution", False),
-        ("Transport endpoint is already connected", False),
+        ("Requested node configuration is not available for job 7", Infeasible),
+        ("Requested time limit is invalid (missing or exceeds some limit) for job 7", Infeasible),
+        ("Update of this parameter is not supported: AdminComment for job 7", Infeasible),
+        ("Job resizing not supported for job arrays for job 7", Infeasible),
+        ("Requested partition configuration not available now for job 7", Closed),
+        ("Job is pending execution", Refused),
+        ("Transport endpoint is already connected", Refused),
     ],
 )
-def test_what_is_refused_for_good_is_told_apart(words: str, kind: bool) -> None:
+def test_what_is_refused_for_good_is_told_apart(words: str, kind: type[Refused]) -> None:
     hands = handing(waits(**RAN))
     hands.clients.refuses = {"requeue": words}
     with pytest.raises(Refused) as told:
         hands.step(Step(Do.REQUEUE), OVER, JOB)
-    assert isinstance(told.value, Infeasible) is kind
+    assert type(told.value) is kind
 
 
 def lent(also: Also = (), **said: Any) -> Record:
