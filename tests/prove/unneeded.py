@@ -37,6 +37,10 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.daemon.handing.HandOvers.forgotten: not over.saved_s": (
         "what was never saved was saved at no time, which is too long ago"
     ),
+    "pliant.batch.slurm.handing._waits_next: row.state == 'COMPLETING'": (
+        "who runs waits for no time, no job and no room, and one that is suspended is seen as held"
+        " either way"
+    ),
     "pliant.batch.pbs.fences.Fences.let_in: known.fence.lets != whom": (
         "it is quicker: what the hooks are told is not written again as it is"
     ),

@@ -169,7 +169,6 @@ SENT_BACK = (("ArrayJobID", "8"), ("ArrayTaskID", "1"), ("StartTime", "1040"))
         ("8_1", [task(8, "2")], None),
         ("8_1", [task(8, "2-3"), task(11, "1", **RAN)], JobState.RUNNING),
         ("8_1", [task(8, "2-3"), task(11, "1", run=1, **RAN)], JobState.RUNNING),  # again
-        ("8", [waits(8, run=1, state="SUSPENDED", start_s=1035.0, priority=0)], JobState.RUNNING),
         ("8_2", [task(8, "2-3"), task(11, "1", **RAN)], JobState.WAITING),  # that is another one
         ("8", [task(8, "1-3")], None),  # an array is no guest
         # so squeue says when it expects it to run
