@@ -596,7 +596,7 @@ def _guest_row(rows: Mapping[str, JobRow], guest: str) -> JobRow | None:
     """
     array, _, task = guest.partition("_")
     row = rows.get(guest) or rows.get(array)
-    if row is None or not row.is_array_record or row.is_last_task:
+    if row is None or not row.is_array_record:
         return row
     holds = task.isdecimal() and any(int(task) in run for run in task_runs(row.tasks))
     return row if holds else None
