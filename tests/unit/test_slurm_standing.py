@@ -350,6 +350,7 @@ SEEN = replace(OVER, begin_s=QUEUED_S + 1.0)
         (SEEN, NEW, 121, True),
         (SEEN, NEW, 5, True),
         (SEEN, {}, 121, False),  # a slurmctld that was killed has forgotten it
+        (SEEN, {"admin_comment": "(null)"}, 121, False),  # and what it was to become
         (SEEN, {}, 5, True),
         (replace(SEEN, begin_s=QUEUED_S + 5.0), NEW, 5, False),
         (

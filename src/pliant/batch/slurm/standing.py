@@ -29,7 +29,7 @@ from pliant.batch.slurm.requested import CHANGED, Requested, partitions_of, requ
 from pliant.batch.slurm.update import by_another, wanted
 from pliant.batch.slurm.values import NOTHING, duration_s, instant_s
 from pliant.errors import BadAnswer, Refused
-from pliant.handover import FRESH_S, SOON_S, HandOver
+from pliant.handover import FRESH_S, HandOver
 from pliant.model import Job
 
 ROUNDED_S = 2.0
@@ -65,8 +65,8 @@ def begins_by_others(row: JobRow, over: HandOver, delay_s: float, now_s: float) 
     later_s, seen = begins_s - submit_s, over.begin_s > submit_s
     kept = seen and over.shape != over.before and _is_made(row, over)
     by_slurm = abs(later_s - delay_s) <= ROUNDED_S and not kept
-    soon = later_s in (SOON_S, FRESH_S)  # as a pliantd may have told it that was killed since
-    by_us = begins_s == over.begin_s if seen else soon or begins_s == over.told_s
+    fresh = later_s == FRESH_S  # as a pliantd may have told it that was killed since
+    by_us = begins_s == over.begin_s if seen else fresh or begins_s == over.told_s
     return not (by_slurm or by_us or begins_s <= now_s + ROUNDED_S)
 
 
