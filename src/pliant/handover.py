@@ -187,7 +187,8 @@ class HandOver:
     ``made``: whether it was seen to ask for ``shape`` since it was last reshaped: what it asked
     before is then its owner's, and not what a refused reshape left. Stored with what is intended.
     ``told_s``: when it was told to begin last, taken or not; ``begin_s``: the same once that was
-    seen to be taken, 0 before.
+    seen to be taken, 0 before. ``ran_s``: when the run that is handed over was last known to run,
+    by the batch system's clock: it was seen to, or to end, or told to go back.
 
     ``refused``: in the batch system's words why it does not get that shape, said first at
     ``refused_s`` of a reshape; ``for_good``: that is given up. ``back_s``: since when it turns
@@ -222,6 +223,7 @@ class HandOver:
     changed: bool = False
     told_s: float = 0.0
     begin_s: float = 0.0
+    ran_s: float = 0.0
 
     @property
     def pins(self) -> frozenset[int]:
@@ -498,7 +500,8 @@ def _tidy(over: HandOver, scene: Scene, outcome: Outcome) -> Step:
     changed = outcome is Outcome.CHANGED  # it may ask for more now than it gave up
     falls = scene.fence_end_s > 0 and not (job.pinned and changed)
     if falls:  # in the second in which it ended it is not to start
-        return _WAIT if 0 <= scene.now_s - job.queued_s < SOON_S else Step(Do.UNFENCE)
+        soon, opens = 0 <= scene.now_s - job.queued_s < SOON_S, guest.pinned and guest.is_waiting
+        return _WAIT if soon else Step(Do.UNFENCE, opens=opens)
     room = job.state is not JobState.RUNNING  # else it is the job's again
     if outcome is Outcome.DONE and guest.is_waiting and room:
         return _WAIT

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from prove.changed import changed
 from prove.edges import noted
 from prove.faults import single
-from prove.moves import AT_ONCE, TIME, Move, moves
+from prove.moves import AT_ONCE, IN_VAIN, TIME, Move, moves
 from prove.once import jobs_once
 from prove.rules import check, check_settled, check_undisturbed
 from prove.sameness import faults_by, same_by
@@ -35,7 +35,8 @@ class Explorer:
     all that may follow was found where more faults may come.
 
     ``wrong``: what may never be, and the moves that lead to it. ``cause``: of each state, from
-    which one and by which move it was found first; ``nexts``: where moves without a fault lead;
+    which one and by which move it was found first; ``nexts``: where moves without a fault lead, but
+    those that may come for ever, as where a program cannot be started, and that is tried again;
     ``made``: how often each move was; ``edges``: what became of jobs by them (prove.edges).
 
     A state is known by a hash of 64 bits: of a million states two are taken for one with a chance
@@ -82,7 +83,7 @@ class Explorer:
             except Wrong as error:
                 self.wrong.append((str(error), self.path(number, name)))
                 continue
-            if after.faults == world.faults and there != number:
+            if after.faults == world.faults and there != number and name != IN_VAIN:
                 self.nexts[number].append(there)
                 if number in self._kept:
                     took_s, turns = after.now_s - world.now_s, name in AT_ONCE

@@ -37,6 +37,7 @@ def moves(machine: Machine, world: World, key: object) -> Iterator[Move]:
 
 
 TIME = "time"
+IN_VAIN = "program cannot be started again"
 AT_ONCE = frozenset(("pliantd acts", "pliantd looks"))
 
 
@@ -65,7 +66,7 @@ def of_the_job(machine: Machine, world: World) -> Iterator[Move]:
     for name, move in _of_its_wrapper(machine, world):
         yield name, move
         with suppress(Rejected):
-            yield "program cannot be started again", partial(as_found, machine.starts_in_vain(move))
+            yield IN_VAIN, partial(as_found, machine.starts_in_vain(move))
     if _fails_unheard(world):
         yield "wrapper says again that there is none", partial(machine.fails, world)
     if world.guarded:

@@ -205,10 +205,16 @@ class OnPbs(Machine):
         batch = changed(world.batch, since={SILENT: 0.0})
         return super().started(changed(world, batch=batch))
 
-    def passes(self, world: World, now_s: float) -> World:
-        after = super().passes(world, now_s)
+    def passes(self, world: World, now_s: float, *, looks: bool = True) -> World:
+        after = super().passes(world, now_s, looks=looks)
         silent_s = after.batch.since[SILENT]
         return changed(after, free=after.free or 0 < silent_s < now_s - MAX_AGE_S)
+
+    def misses(self, world: World) -> bool:
+        return bool(world.batch.flags["missed"])
+
+    def is_fenced(self, world: World, at_s: float) -> bool:
+        return any(one.stands(at_s) for one in world.batch.fences.values())
 
     # --- what may happen, and what is left -------------------------------------------------
 
@@ -332,7 +338,8 @@ class OnPbs(Machine):
             return f"it has ended, and comes back: {after.job}"
         had, guest = (world.batch.jobs.get(GUEST) for world in (before, after))
         starts = guest is not None and guest.has_gpus and not had.has_gpus
-        if starts and guest.walltime_s > WALLTIME_S and self._is_let_in(before, GUEST):
+        larger = starts and guest.walltime_s > WALLTIME_S
+        if larger and self.is_left_so(before, _lets_guest_in):
             return f"its guest starts behind a fence, and asks for more: {guest}"
         over = before.over
         starts = after.job.has_gpus and not before.job.has_gpus and not before.free
@@ -344,14 +351,6 @@ class OnPbs(Machine):
         if after.job.gpus != over.shape.gpus and not given_up:
             return f"it starts as it was, which nobody has refused it: {before.job}"
         return ""
-
-    def _is_let_in(self, world: World, number: int) -> bool:
-        """Whether a fence lets a job in, and pliantd would leave that so once it looks."""
-        fences = world.batch.fences.values()
-        lets = any(str(number) in one.lets and one.stands(world.now_s) for one in fences)
-        if not lets or world.pliantd is None or not world.pliantd.active:
-            return lets
-        return any(str(number) in one.lets for one in self.acts(world).batch.fences.values())
 
     def owners(self, world: World) -> Sequence[tuple[str, tuple[str, ...], Said]]:
         if world.job.over:  # what its owner says of its next run while its epilogue runs is lost
@@ -377,6 +376,11 @@ def _begin(world: World) -> tuple[float, str]:
     """When an owner lets a job begin later, and in which word."""
     begin_s = float(int(world.now_s + LATER_S))
     return begin_s, f"{datetime.fromtimestamp(begin_s, UTC):%Y%m%d%H%M.%S}"
+
+
+def _lets_guest_in(world: World) -> bool:
+    fences = world.batch.fences.values()
+    return any(str(GUEST) in one.lets and one.stands(world.now_s) for one in fences)
 
 
 def _node_fails(pbs: FakePbs) -> None:

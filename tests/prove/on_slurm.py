@@ -30,6 +30,8 @@ from pliant.handover import (
     RETURNS,
     SETTLE_S,
     SOON_S,
+    HandOver,
+    Outcome,
 )
 from pliant.model import Job, Snapshot
 from pliant.node import words
@@ -71,6 +73,8 @@ from prove.world import (
 )
 
 MORE_MIN = 2 * LIMIT_MIN
+TO_START_S = 2.0
+"""How soon after its run was last seen to run the next one starts at once."""
 LATER_S = 300.0  # another than Slurm lets each job wait for that it requeues
 STORES_S = 10.0
 """How soon slurmctld has stored what it was told, also where much is to be stored."""
@@ -86,6 +90,8 @@ _CHANGED = attrgetter(
     *("bf_priority", "reason", "comment", "dependency", "code", "final", "requeues"),
     *("written_back", "unfit", "unseen"),
 )
+_BY_ITS_OWNER = frozenset((Outcome.HELD, Outcome.CHANGED))
+"""After which what becomes of a job is its owner's: pliantd requeues it no more."""
 _OF_GUESTS = frozenset(("Priority", "AdminComment"))
 _CHANGES = frozenset(("update", "create", "delete", "requeue", "release"))
 
@@ -156,6 +162,13 @@ class OnSlurm(Machine):
         ends = batch.fences.items()
         fences = tuple([(name, seen(end_s), batch.fenced[name]) for name, end_s in ends])
         return (fences, len(batch.bars), *[_asked_of(job, seen) for job in batch.jobs.values()])
+
+    def seen_to_run(self, over: HandOver, world: World, seen: Seen) -> object:
+        """Whether its next run has started at once, or would."""
+        ended_s = max(over.saved_s, over.ran_s)
+        if world.job.has_failed:
+            return bool(world.job.start_s <= ended_s + TO_START_S)
+        return seen(ended_s, TO_START_S)
 
     def changes(self, argv: Sequence[str]) -> bool:
         return argv[0] == "scontrol" and argv[1] in _CHANGES
@@ -234,7 +247,8 @@ class OnSlurm(Machine):
     def wrong(self, before: World, after: World) -> str:
         had, guest = (world.batch.jobs.get(GUEST) for world in (before, after))
         starts = guest is not None and guest.runs and not had.runs
-        if starts and had.priority in OURS and guest.limit_min > LIMIT_MIN:
+        larger = starts and guest.limit_min > LIMIT_MIN
+        if larger and self.is_left_so(before, _has_pinned_guest):
             return f"its guest starts before all others, and asks for more: {guest}"
         return self._strays(before, after)
 
@@ -245,7 +259,9 @@ class OnSlurm(Machine):
             starts = has is not None and has.runs and not had.runs
             is_victim = number == JOB and self.kind.guest
             is_ours = starts and not is_victim and had.priority in OURS
-            is_late = before.now_s > before.job.killed_s + REQUEUE_S  # pliantd is dead for so long
+            # pliantd is dead for so long, or may be slow, where Slurm lets it begin at once
+            job, at_once = before.job, before.job.begin_s <= before.job.killed_s
+            is_late = at_once or before.now_s > job.killed_s + REQUEUE_S
             is_ours = is_ours and not after.free and not is_late
             if is_ours and not self.kind.kept.isdisjoint(has.on):
                 return f"it starts on what is kept for others: {has}"
@@ -258,6 +274,9 @@ class OnSlurm(Machine):
         job, standing = world.job, world.batch.standing(world.now_s)
         return f"{FENCE}{JOB}" in standing or (not job.is_over and job.priority in OURS)
 
+    def is_fenced(self, world: World, at_s: float) -> bool:
+        return bool(world.batch.standing(at_s))
+
     def _left(self, world: World) -> Iterator[str]:
         job, guest = world.job, world.batch.jobs.get(GUEST)
         if world.batch.standing(world.now_s):
@@ -268,8 +287,10 @@ class OnSlurm(Machine):
             yield f"it has failed by a kill of its run before: {job}"
         if job.waits and _goes_before_all(world):
             yield f"it waits before others, of whose place it has none: {job}"
-        is_late = world.now_s >= world.store[-1].saved_s + ONCE_MORE_S
-        if world.lost and not (is_late or self.hurries(world)):
+        last = world.store[-1]
+        is_late = world.now_s >= last.saved_s + ONCE_MORE_S
+        may_stay = is_late or last.outcome in _BY_ITS_OWNER
+        if world.lost and not (may_stay or self.hurries(world)):
             yield f"its requeue is forgotten, and nobody does it once more: {job}"
         if guest is not None and guest.priority in OURS and not guest.is_over:
             yield f"its guest is pinned: {guest}"
@@ -289,9 +310,13 @@ class OnSlurm(Machine):
         return hears and self.same_by(self._heard_of(world)) != self.same_by(world)
 
     def _heard_of(self, world: World) -> World:
-        """What it has done since counts for nothing once it is to go back once more."""
+        """What it has done since counts for nothing once it is to go back once more.
+
+        So it is with one whose hand-over is under way yet.
+        """
+        goes_back = world.has_saved and world.over is not None
         self._take(world)
-        goes_back = self.overs.forgotten(self.asked()) and self.overs.of(str(JOB)) is not None
+        goes_back |= self.overs.forgotten(self.asked()) and self.overs.of(str(JOB)) is not None
         return changed(self._given(world), has_saved=goes_back)
 
     def exits(self, world: World, code: int) -> World:
@@ -537,8 +562,13 @@ def _goes_before_all(world: World) -> bool:
 
 
 def _is_free(world: World) -> bool:
-    """Whether nothing keeps its place where it is sent back now."""
-    return world.free or not world.batch.standing(world.now_s)
+    """Whether nothing keeps its place where it is sent back now: it was to go on as it is, say."""
+    stays = world.over is not None and not world.over.saved_s
+    return world.free or stays or not world.batch.standing(world.now_s)
+
+
+def _has_pinned_guest(world: World) -> bool:
+    return world.batch.jobs[GUEST].priority in OURS
 
 
 def _tells(slurm: FakeSlurm, *, words: Sequence[str]) -> None:

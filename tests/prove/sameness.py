@@ -86,11 +86,11 @@ def _remembered(machine: Machine, world: World, seen: Seen) -> object:
     return (
         *(pliantd.resumed, pliantd.unwanted, pliantd.gone, machine.recalled(pliantd.memory, seen)),
         *(pliantd.left, world.look and pliantd.ended),
-        *[_under_way(active, world, seen) for active in pliantd.active],
+        *[_under_way(machine, active, world, seen) for active in pliantd.active],
     )
 
 
-def _under_way(active: Sequence[Any], world: World, seen: Seen) -> object:
+def _under_way(machine: Machine, active: Sequence[Any], world: World, seen: Seen) -> object:
     known = dict(zip(OF_ACTIVE, active, strict=True))
     over, did = known["over"], known["did"]
     heard = (
@@ -103,6 +103,7 @@ def _under_way(active: Sequence[Any], world: World, seen: Seen) -> object:
         (known["job"].time_limit_s, known["job"].limit_shown_s),
         over.saved_s and world.job.runs and heard,
         world.job.waits and (over.told_s == world.job.begin_s, over.begin_s == world.job.begin_s),
+        over.saved_s and machine.seen_to_run(over, world, seen),
         *[seen(float(int(known[name])), SOON_S) for name in ("ran_s", "waits_s")],
         over.guest and (seen(known["room_s"]), seen(known["unpinned_s"]), known["no_guest"]),
     )

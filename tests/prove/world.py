@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from operator import attrgetter
 from typing import Any, cast
@@ -91,6 +91,8 @@ GROWS = Kind("growth", _grows("gpus=1-4;malleable", Shape(1, 2)), Shape(1, 4))
 _NODES = _grows("gpus=2-4,nodes=1-2;malleable", NEW)
 SPREADS = Kind("growth onto another node", _NODES, Shape(2, 2), BOTH, BOTH)
 """Where a batch system's fake has several nodes; a rival waits for all of these."""
+LOOKS_S = 1.0
+"""How often a pliantd looks at a hand-over at least that has nothing to do."""
 FORGOTTEN_S = 700.0
 """What is longer ago makes no difference: a hand-over is given up before."""
 LATELY_S = BLOCKED_S + FRESH_S + PUT_BACK_S + REFUSED_S + SETTLE_S + START_S
@@ -318,6 +320,10 @@ class Machine(ABC):
         """Return what of that somebody asks for."""
         return memory
 
+    def seen_to_run(self, _over: HandOver, _world: World, _seen: Seen) -> object:
+        """Return what somebody asks for of when the run that saved was last seen to run."""
+        return None
+
     def known(self, batch: Any, seen: Seen) -> object:
         """Return what of all that the batch system knows somebody asks for.
 
@@ -371,6 +377,21 @@ class Machine(ABC):
     @abstractmethod
     def has_ours(self, world: World) -> bool:
         """Whether there is a fence or a pin of ours for the job."""
+
+    def is_left_so(self, world: World, is_so: Callable[[World], bool]) -> bool:
+        """Whether something is so, and pliantd, which is there, leaves that once it acts."""
+        pliantd = world.pliantd
+        if pliantd is None or not pliantd.resumed or not is_so(world):
+            return False
+        return not pliantd.active or is_so(self.acts(world))
+
+    def misses(self, _world: World) -> bool:
+        """Whether the batch system has forgotten to start who may start."""
+        return False
+
+    @abstractmethod
+    def is_fenced(self, world: World, at_s: float) -> bool:
+        """Whether a fence that there is by now stands at an instant."""
 
     @abstractmethod
     def left(self, world: World) -> str:
@@ -582,18 +603,31 @@ class Machine(ABC):
         self.fake.schedule()
         return self._given(world)
 
-    def passes(self, world: World, now_s: float) -> World:
-        """Time goes on.
+    def _looked_until(self, at_s: float) -> None:
+        """Let pliantd have seen its run until then."""
+        for active in cast("Any", self.overs)._active.values():
+            if self.fake.state.jobs[JOB].run <= active.over.run:
+                active.over = replace(active.over, ran_s=max(at_s, active.over.ran_s))
+
+    def passes(self, world: World, now_s: float, *, looks: bool = True) -> World:
+        """Time goes on, in which pliantd ``looks``, unless that is dead, and finds nothing to do.
 
         What its owner said is done once it may begin: a later run of it may begin when it likes.
+        Nobody keeps its place any more once a fence has ended that no pliantd could renew, or
+        behind which the batch system was to start it.
         """
         self._take(world)
         self.fake.pass_to(now_s)
         if world.wrapper is not None and world.pliantd is not None and world.pliantd.resumed:
             self.overs.spoke(str(JOB))
+        if looks and world.job.runs:
+            self._looked_until(now_s - LOOKS_S)
+        lapses = self.is_fenced(world, world.now_s) and not self.is_fenced(world, now_s)
+        nobody = lapses and (world.pliantd is None or not looks or self.misses(world))
         earlier = world.earlier if now_s - world.now_s < self.saves_s else None
         said = tuple(one for one in world.said if one[0] != "begin_s" or float(one[1]) > now_s)
-        return changed(self._given(world), earlier=earlier, said=said)
+        free = world.free or nobody
+        return changed(self._given(world), earlier=earlier, said=said, free=free)
 
     def does(self, world: World, what: Callable[[Any], object]) -> World:
         """Somebody else does something to the batch system."""

@@ -1157,11 +1157,33 @@ def test_so_does_one_whose_fence_a_killed_batch_system_has_brought_back(
         bench.hands.pass_time(0.5)
     bench.hands.fake.state = stored
     waits = replace(JOB, state=JobState.WAITING, restarts=1, priority=PINNED, nodes=())
+    bench.elastic.looking()
     bench.elastic.looked(Snapshot(bench.now_s, (), (), waiting=(waits,), running=()), always)
     for _ in range(20):
         bench.elastic.overs.turn()
         bench.hands.pass_time(0.5)
     assert (bench.hands.job.state, bench.hands.fake.state.fences) == ("RUNNING", {})
+
+
+def test_a_look_from_before_the_end_of_a_hand_over_begins_none(bench: Bench) -> None:
+    """Slurm has brought its fence back meanwhile: that falls, and nothing else is done."""
+    bench.slurm_has(JOB)
+    bench.listens()
+    assert [*bench.elastic.begin(reshape(bench.one()), always)]
+    assert bench.elastic.overs.saved("7", 0, bench.name())
+    while not bench.hands.job.waits:
+        bench.elastic.overs.turn()
+        bench.hands.pass_time(0.5)
+    bench.elastic.looking()
+    waits = replace(JOB, state=JobState.WAITING, restarts=1, priority=PINNED, nodes=())
+    while bench.elastic.overs.of("7") is not None:
+        bench.elastic.overs.turn()
+        bench.hands.pass_time(0.5)
+    bench.hands.fence("7")
+    bench.hands.did.clear()
+    bench.elastic.looked(Snapshot(bench.now_s, (), (), waiting=(waits,), running=()), always)
+    assert bench.elastic.overs.of("7") is None
+    assert [do for _, do in bench.hands.did] == [Do.UNFENCE]
 
 
 @pytest.mark.parametrize(

@@ -810,6 +810,18 @@ def test_a_requeue_that_a_killed_slurmctld_forgot_is_done_once_more(
     assert not bench.overs.forgotten(bench.hands.running())
 
 
+def test_so_is_that_of_one_that_did_not_start_in_time_and_has_begun_since(bench: Bench) -> None:
+    was = bench.hands.job
+    until_made(bench)
+    bench.hands.fake.bar(2, why="QOSMaxGRESPerUser")
+    bench.go_on(300)
+    assert [outcome for _, outcome in bench.ends] == [Outcome.SLOW]
+    bench.says = ""
+    assert bench.overs.forgotten(forgets(bench, was))
+    bench.go_on()
+    assert Do.REQUEUE in bench.did
+
+
 def test_of_what_was_not_requeued_nothing_is_forgotten(bench: Bench) -> None:
     assert not bench.overs.forgotten(ASKED)
     bench.begin()
@@ -1066,6 +1078,44 @@ def test_a_job_begins_after_the_second_in_which_it_was_last_seen_to_run(bench: B
     bench.go_on()
     assert bench.ends == [("7", Outcome.DONE)]
     assert bench.hands.job.start_s > bench.hands.job.killed_s
+
+
+@pytest.mark.parametrize(
+    "by", ["pliantd", "pliantd, slowly", "its wrapper", "its wrapper, while pliantd was dead"]
+)
+def test_a_start_that_is_revoked_counts_as_none_however_long_after_its_checkpoint_it_comes(
+    bench: Bench, by: str
+) -> None:
+    """Its node went down as its run ended, and a victim asks for what it had."""
+    bench.on(begun(rival=False, guest=True))
+    fake = bench.hands.fake
+    fake.nodes = ("n1", "n2")
+    fake.state = fake.state.with_job(replace(fake.state.jobs[GUEST], begin_s=9000.0))
+    bench.begin(str(GUEST))
+    bench.hands.pass_time(1)
+    bench.save()
+    bench.hands.refuses = {Do.REQUEUE}
+    bench.go_on(20)
+    bench.hands.refuses = set()
+    if "slowly" in by:
+        between(bench, lambda: bench.hands.pass_time(5), Do.REQUEUE)
+    if by.startswith("pliantd"):
+        while bench.hands.job.state == "RUNNING":
+            bench.overs.turn()
+            bench.hands.pass_time(0.25)
+    else:
+        fake.told(("requeue", "7"))
+    if "dead" in by:
+        bench.start()
+        bench.overs.resume([ASKED])
+        bench.overs.turn()
+    fake.loses_its_node(bench.hands.job)
+    fake.start_fails = {JOB: "1:0"}
+    fake.schedule()
+    assert (bench.hands.job.state, bench.hands.job.submit_s) == ("FAILED", 400.0)
+    bench.says = ""
+    bench.go_on()
+    assert bench.hands.job.state == "RUNNING"
 
 
 def test_nor_is_a_later_time_its_owners_where_the_slurmd_has_just_started(bench: Bench) -> None:

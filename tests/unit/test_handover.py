@@ -535,6 +535,18 @@ def test_a_guest_that_cannot_start_keeps_no_pin_once_the_victim_runs_again() -> 
     drill.assert_tidy()
 
 
+def test_a_guest_whose_victim_has_ended_starts_on_nothing_that_is_kept_for_others() -> None:
+    """It is pinned, and starts with the end of the fence."""
+    over, ended = intended(guest="8"), Scene(NOW_S + 20, Sight(None), fence_end_s=NOW_S + 100)
+    for guest, opens in (
+        (Sight(WAITING, priority=PINNED + 1), True),
+        (Sight(WAITING, priority=5), False),
+        (Sight(WAITING, priority=PINNED + 1, held=True), False),
+        (Sight(JobState.RUNNING, priority=PINNED + 1), False),
+    ):
+        assert next_step(over, replace(ended, guest=guest)) == Step(Do.UNFENCE, opens=opens)
+
+
 @pytest.mark.parametrize("room_s", [0.0, 1050.0])
 def test_a_guest_that_does_not_start_keeps_its_pin_for_no_longer_than_a_start_takes(
     room_s: float,

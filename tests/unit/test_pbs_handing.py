@@ -921,6 +921,45 @@ def test_a_guest_that_asks_for_more_or_elsewhere_is_let_in_no_more(
     assert (done[0].do, done[-1].outcome, fences(site)) == (Do.UNFENCE, Outcome.DONE, ())
 
 
+def test_a_fence_that_is_made_anew_lets_in_no_guest_that_asks_for_more(site: Recorded) -> None:
+    under_way = Clocked(site, guest="32")
+    asks = job(under_way.pbs.observe(), "32")
+    under_way.over = replace(under_way.over, asks=asks)
+    lets_in(under_way, site)
+    under_way.pbs.step(Step(Do.RENEW), under_way.over, under_way.job)
+    assert fences(site)[0].lets == ("32",)
+    site.job("32")["Resource_List"]["select"] = "1:ncpus=2:ngpus=8"
+    under_way.pbs.step(Step(Do.FENCE), under_way.over, under_way.job)
+    assert fences(site)[0].lets == ()
+    site.job("32")["Resource_List"]["select"] = "1:ncpus=2:ngpus=2"
+    under_way.pbs.step(Step(Do.PIN_GUEST), under_way.over, under_way.job)
+    del site.answers["jobs"]["Jobs"]["32.head"]
+    under_way.pbs.step(Step(Do.RENEW), under_way.over, under_way.job)
+    assert fences(site)[0].lets == ()
+
+
+@pytest.mark.parametrize("guest", ["", "32"])
+def test_a_fence_opens_once_pbs_was_told_that_somebody_may_start(
+    site: Recorded, monkeypatch: pytest.MonkeyPatch, guest: str
+) -> None:
+    """Else that would not start in the few seconds for which it keeps others out then."""
+    under_way = makes_room(site) if guest else Clocked(site)
+    if not guest:
+        under_way.step()
+        goes_back(site, Execution_Time=None)
+        under_way.step(1)
+    step, stands = Step(Do.UNFENCE), fences(site)[0].until_s
+    with monkeypatch.context() as away:
+        away.setattr(
+            under_way.pbs._handing._queries, "kick", Mock(side_effect=Unavailable("no answer"))
+        )
+        with pytest.raises(Unavailable):
+            under_way.pbs.step(step, under_way.over, under_way.job)
+    assert (fences(site)[0].until_s, under_way.pbs.fences()) == (stands, {"30": stands})
+    under_way.pbs.step(step, under_way.over, under_way.job)
+    assert (fences(site)[0].until_s, under_way.pbs.fences()) == (under_way.now_s + START_S, {})
+
+
 def an_array(site: Recorded) -> tuple[dict[str, Any], dict[str, Any]]:
     """Trial jobs: an array of which 34[1] waits, and that subjob, as a real PBS shows them."""
     jobs = site.answers["jobs"]["Jobs"]

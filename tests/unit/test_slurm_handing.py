@@ -839,6 +839,9 @@ def test_a_run_that_was_killed_at_its_start_is_known(records: list[Record], kill
         (1002.0, 968.0, 30.0, RESIZE, True),  # by a clock that is behind ours
         (1003.0, 968.0, 30.0, RESIZE, False),
         (1002.0, 969.0, 30.0, RESIZE, False),
+        (1038.0, 998.0, 0.0, replace(RESIZE, ran_s=1036.0), True),  # it was requeued later
+        (1039.0, 998.0, 0.0, replace(RESIZE, ran_s=1036.0), False),
+        (1032.0, 998.0, 0.0, replace(RESIZE, until_s=0.0), False),  # it waited before
     ],
 )
 def test_so_is_one_that_began_elsewhere_as_its_node_went_down(
@@ -1165,7 +1168,10 @@ def test_a_job_that_turns_back_has_no_less_than_its_time_limit(carries: int) -> 
     ("words", "kind"),
     [
         ("Access/permission denied for job 7", Infeasible),
-        ("Invalid time-min specification (exceeds job's time or other limits) for job 7", Infeasible),
+        (
+            "Invalid time-min specification (exceeds job's time or other limits) for job 7",
+            Infeasible,
+        ),
         ("Invalid generic resource (gres) specification for job 7", Infeasible),
         ("Invalid GRES specification (with and without type identification) for job 7", Infeasible),
         ("Invalid feature specification for job 7", Infeasible),

@@ -305,16 +305,17 @@ class Elastic:
         last seconds.
 
         Behind one a job may wait, or be about to, of which the store has forgotten what was meant:
-        it starts as it is, and nobody before it.
+        it starts as it is, and nobody before it. Not one whose hand-over has ended since the look
+        began: that tells nothing of it any more.
         """
         try:
             fences = self._hands.fences()
         except PliantError as error:
             log.warning("%s", error)
             return True
-        left = sorted(fences.keys() - self.overs.all().keys())
+        left, ended = sorted(fences.keys() - self.overs.all().keys()), self.overs.ended_since()
         for job_id in left:
-            job = known.get(job_id, Job(job_id))
+            job = known.get(job_id, Job(job_id)) if job_id not in ended else Job(job_id)
             if job.state is not JobState.RUNNING and job.priority in HANDED and acts_on(job):
                 before = replace(job, restarts=job.restarts - 1)
                 words = "it was on its way to another shape, which is forgotten"

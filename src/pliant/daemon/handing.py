@@ -74,6 +74,8 @@ _BEGUN = frozenset((Outcome.DONE, Outcome.AS_WAS, Outcome.REFUSED))
 """The ends in which its next run has begun."""
 _RESTS = frozenset((Outcome.STAYS, Outcome.UNTOLD))
 """Those that would come again at once."""
+_WENT_BACK = _BEGUN | {Outcome.SLOW}
+"""Those in which it has gone back, or else it was given up too long after its checkpoint."""
 _AGAIN = _BEGUN | {Outcome.CHANGED}
 """Those in which it may have."""
 WHY = ": "
@@ -450,7 +452,7 @@ class HandOvers:
             over = _read(rows[-1]) if rows else None
             if over is None or not over.saved_s or over.run != job.restarts:
                 return False
-            has_begun = _outcome(rows[-1]) in _BEGUN
+            has_begun = _outcome(rows[-1]) in _WENT_BACK
             if active is not None:  # the number of a first run may be of the job that submitted it
                 has_begun = job.restarts > 0 or active.over.made
             if not has_begun or self._clock() - over.saved_s > ONCE_MORE_S:
@@ -574,6 +576,7 @@ class HandOvers:
             scene = _as_queued(active, scene, self._monotonic() - look_s)
             active.behind_s = scene.behind_s or active.behind_s
             scene = _with_room(active, replace(scene, behind_s=active.behind_s))
+            over = self._as_it_runs(active, over, scene)
             over = self._as_it_ends(active, over, scene.job)
             step = next_step(over, scene)
             with self._lock:
@@ -652,7 +655,8 @@ class HandOvers:
             raise
         with self._lock:
             stuck = _is_stuck(active.over, step, now_s)
-            active.over = replace(active.over, hindered_s=0.0, stuck=stuck)
+            ran_s = self._clock() - scene.ahead_s if step.do is Do.REQUEUE else active.over.ran_s
+            active.over = replace(active.over, hindered_s=0.0, stuck=stuck, ran_s=ran_s)
         if step.do is Do.PIN_GUEST:
             active.unpinned_s = 0.0
         if step != active.did:  # said once, however often it is to be done
@@ -729,6 +733,21 @@ class HandOvers:
             *("job %s: it does not become %s and goes on as it was: %s",),
             *(active.over.job, shape_text(active.over.shape), words),
         )
+
+    def _as_it_runs(self, active: _Active, over: HandOver, scene: Scene) -> HandOver:
+        """Return the hand-over with when its run was last seen, where it runs or ends.
+
+        What ends once the job was told when to begin is a later run.
+        """
+        runs = scene.job.state is JobState.RUNNING and scene.job.run <= over.run
+        if not runs and (scene.job.state is not JobState.ENDING or over.told_s):
+            return over
+        seen = replace(over, ran_s=scene.now_s)
+        with self._lock:
+            if active.over is not over:  # its program has spoken meanwhile: nothing is done
+                return over
+            active.over = seen
+        return seen
 
     def _as_it_ends(self, active: _Active, over: HandOver, sight: Sight) -> HandOver:
         """Return the hand-over with the time limit that the run which is asked has by now.

@@ -232,26 +232,37 @@ class Handing:
             over.job,
             self._clock() + FENCE_S,
             tuple(dict.fromkeys((*had, *theirs))),
-            _let_in(known, over),
+            self._still(_let_in(known, over), over, site),
             tuple(row.name for row in site.queues.values() if site.may_be_kept_out(row)),
         )
+
+    def _still(self, lets: tuple[str, ...], over: HandOver, site: Site) -> tuple[str, ...]:
+        """Whom a fence may let in yet that is put up again: no guest that asks for more by now."""
+        if not (over.guest and lets):
+            return lets
+        row = _guest_row(over, {row.id: row for row in self._queries.jobs()})
+        return () if row is None or _has_outgrown(row, over, site) else lets
 
     def _unfence(self, step: Step, over: HandOver, job: Job, site: Site) -> None:
         row, now_s = self._row(over), self._clock()
         if row is None or not row.waits:
             self._fences.end(over.job)
+            self._queries.kick()
         elif row.begins_by_hook and now_s + AHEAD_S < row.begin_s:
             # it was not reshaped, and has the hook's time to begin; the fence stands until ours
             self._tell(step, over, ("qalter", "-a", _text(int(now_s) + 1), over.job))
-            return
+        elif not over.guest and stands(row, job_of(row, site), job, over, now_s):
+            self._fences.let_in(over.job, number_of(over.job))
+            self._open(over)
+        elif _lets_guest(self._kept(over), over):
+            self._open(over)
         else:
-            if not over.guest and stands(row, job_of(row, site), job, over, now_s):
-                self._fences.let_in(over.job, number_of(over.job))
-            elif not _lets_guest(self._kept(over), over):
-                self._fences.end(over.job)  # the next look wakes whom it kept out
-                return
-            self._fences.open(over.job)
+            self._fences.end(over.job)  # the next look wakes whom it kept out
+
+    def _open(self, over: HandOver) -> None:
+        """Let whom it lets in be first; where PBS is not reached it stands, to be tried again."""
         self._queries.kick()
+        self._fences.open(over.job)
 
     def _waiting(self, over: HandOver, job: Job, site: Site) -> JobRow:
         """Return the row of a job that waits as it is to. Raises TooLate where it does not."""

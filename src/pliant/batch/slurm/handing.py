@@ -240,12 +240,16 @@ class Handing:
         """Whether it began, on another node, in about the second in which its own went down.
 
         That was as its run ended: Slurm notes no new SubmitTime then (measured on 22.05). A victim
-        asks for the same before it is told when to begin.
+        asks for the same before it is told when to begin. One that waited already when its
+        hand-over was begun, as that was forgotten, had no run that could end.
         """
+        if not over.until_s:
+            return False
         ahead_s = self._clocks.ahead_s()
         is_reshaped = over.made and over.shape != over.before
         is_as_before = submit_s < over.asked_s - ahead_s - _SECOND_S and not is_reshaped
-        return is_as_before and start_s <= over.saved_s - ahead_s + 2 * _SECOND_S
+        ended_s = max(over.saved_s - ahead_s, over.ran_s)
+        return is_as_before and start_s <= ended_s + 2 * _SECOND_S
 
     def fences(self) -> dict[str, float]:
         """Return when each fence ends that stands now, by job."""
