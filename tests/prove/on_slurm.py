@@ -261,7 +261,7 @@ class OnSlurm(Machine):
             is_ours = starts and not is_victim and had.priority in OURS
             # pliantd is dead for so long, or may be slow, where Slurm lets it begin at once
             job, at_once = before.job, before.job.begin_s <= before.job.killed_s
-            is_late = at_once or before.now_s > job.killed_s + REQUEUE_S
+            is_late = at_once or before.now_s >= job.killed_s + REQUEUE_S
             is_ours = is_ours and not after.free and not is_late
             if is_ours and not self.kind.kept.isdisjoint(has.on):
                 return f"it starts on what is kept for others: {has}"
@@ -564,7 +564,9 @@ def _goes_before_all(world: World) -> bool:
 def _is_free(world: World) -> bool:
     """Whether nothing keeps its place where it is sent back now: it was to go on as it is, say."""
     stays = world.over is not None and not world.over.saved_s
-    return world.free or stays or not world.batch.standing(world.now_s)
+    batch, places = world.batch, {*world.job.on}
+    fenced = (batch.fenced[name] for name in batch.standing(world.now_s))  # or what is aside
+    return world.free or stays or all(places.isdisjoint(nodes) for nodes in fenced)
 
 
 def _has_pinned_guest(world: World) -> bool:

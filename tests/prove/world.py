@@ -37,6 +37,8 @@ from prove.fake_store import FakeStore
 
 JOB, RIVAL, GUEST = 7, 8, 9
 BEGAN_S = 20_000.0
+ASKED_S = 1.0
+"""How long before its checkpoint may be a hand-over is begun."""
 GRACE_S = 60.0
 OLD, NEW = Shape(1, 4), Shape(1, 2)
 CPUS_A_GPU = 2
@@ -437,7 +439,9 @@ class Machine(ABC):
         guest = next((job for job in self.sees().waiting if job.id == str(GUEST)), None)
         self.guest = guest
         wanted = Wanted(kind.wants, kind.on, guest.id if guest else "", asks=guest)
+        self.fake.now_s = BEGAN_S - ASKED_S
         assert self.overs.begin(now, wanted, BEGAN_S + GRACE_S, "explored")
+        self.fake.now_s = BEGAN_S
         return self._given(world)
 
     def _take(self, world: World) -> None:

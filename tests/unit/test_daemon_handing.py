@@ -1081,7 +1081,11 @@ def test_a_job_begins_after_the_second_in_which_it_was_last_seen_to_run(bench: B
 
 
 @pytest.mark.parametrize(
-    "by", ["pliantd", "pliantd, slowly", "its wrapper", "its wrapper, while pliantd was dead"]
+    "by",
+    [
+        *("pliantd", "pliantd, slowly", "its wrapper", "its wrapper, while pliantd was dead"),
+        "its wrapper, as soon as pliantd lives again",
+    ],
 )
 def test_a_start_that_is_revoked_counts_as_none_however_long_after_its_checkpoint_it_comes(
     bench: Bench, by: str
@@ -1103,7 +1107,10 @@ def test_a_start_that_is_revoked_counts_as_none_however_long_after_its_checkpoin
         while bench.hands.job.state == "RUNNING":
             bench.overs.turn()
             bench.hands.pass_time(0.25)
-    else:
+    if "again" in by:
+        bench.start()
+        bench.overs.resume([ASKED])
+    if by.startswith("its wrapper"):
         fake.told(("requeue", "7"))
     if "dead" in by:
         bench.start()
@@ -1116,6 +1123,17 @@ def test_a_start_that_is_revoked_counts_as_none_however_long_after_its_checkpoin
     bench.says = ""
     bench.go_on()
     assert bench.hands.job.state == "RUNNING"
+
+
+@pytest.mark.parametrize("there", [[], [replace(ASKED, state=JobState.WAITING, restarts=1)]])
+def test_when_its_run_ended_a_pliantd_does_not_know_that_has_not_seen_it(
+    bench: Bench, there: list[Job]
+) -> None:
+    save_later(bench)
+    bench.hands.fake.told(("requeue", "7"))
+    bench.start()
+    bench.overs.resume(there)
+    assert bench.under_way.ran_s == 0.0
 
 
 def test_nor_is_a_later_time_its_owners_where_the_slurmd_has_just_started(bench: Bench) -> None:

@@ -841,7 +841,9 @@ def test_a_run_that_was_killed_at_its_start_is_known(records: list[Record], kill
         (1002.0, 969.0, 30.0, RESIZE, False),
         (1038.0, 998.0, 0.0, replace(RESIZE, ran_s=1036.0), True),  # it was requeued later
         (1039.0, 998.0, 0.0, replace(RESIZE, ran_s=1036.0), False),
-        (1032.0, 998.0, 0.0, replace(RESIZE, until_s=0.0), False),  # it waited before
+        (1001.0, 998.0, 0.0, replace(RESIZE, saved_s=1000.0), False),  # it waited before
+        (1032.0, 998.0, 0.0, replace(RESIZE, made=True, told_s=1033.0), True),  # which is forgotten
+        (1033.0, 998.0, 0.0, replace(RESIZE, made=True, told_s=1033.0, ran_s=1033.0), False),
     ],
 )
 def test_so_is_one_that_began_elsewhere_as_its_node_went_down(

@@ -265,6 +265,8 @@ class HandOvers:
                     self._store.handed_over(row.id, self._clock(), "?")
                 else:
                     job = _as_asked(row) or now or Job(row.job)
+                    if now is not None and now.state is JobState.RUNNING:
+                        over = replace(over, ran_s=self._clock())
                     self._active[row.job] = active = _Active(row.id, over, job)
                     if not over.until_s:  # nobody was asked, who must say once more that it waits
                         active.heard_s = float("inf")

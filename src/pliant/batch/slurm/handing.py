@@ -243,10 +243,10 @@ class Handing:
         asks for the same before it is told when to begin. One that waited already when its
         hand-over was begun, as that was forgotten, had no run that could end.
         """
-        if not over.until_s:
+        if over.saved_s <= over.asked_s:
             return False
         ahead_s = self._clocks.ahead_s()
-        is_reshaped = over.made and over.shape != over.before
+        is_reshaped = over.made and over.shape != over.before and start_s >= over.told_s
         is_as_before = submit_s < over.asked_s - ahead_s - _SECOND_S and not is_reshaped
         ended_s = max(over.saved_s - ahead_s, over.ran_s)
         return is_as_before and start_s <= ended_s + 2 * _SECOND_S
