@@ -210,8 +210,9 @@ class OnPbs(Machine):
         silent_s = after.batch.since[SILENT]
         return changed(after, free=after.free or 0 < silent_s < now_s - MAX_AGE_S)
 
-    def misses(self, world: World) -> bool:
-        return bool(world.batch.flags["missed"])
+    def is_lost_behind(self, world: World, *, looks: bool) -> bool:
+        """There is no pin; and a cycle of the scheduler may have been forgotten."""
+        return world.pliantd is None or not looks or bool(world.batch.flags["missed"])
 
     def is_fenced(self, world: World, at_s: float) -> bool:
         return any(one.stands(at_s) for one in world.batch.fences.values())

@@ -274,6 +274,10 @@ class OnSlurm(Machine):
         job, standing = world.job, world.batch.standing(world.now_s)
         return f"{FENCE}{JOB}" in standing or (not job.is_over and job.priority in OURS)
 
+    def is_lost_behind(self, world: World, *, looks: bool) -> bool:  # noqa: ARG002  # PBS asks
+        """One that waits is pinned; one whose start was revoked nobody requeues."""
+        return bool(world.job.has_failed)
+
     def is_fenced(self, world: World, at_s: float) -> bool:
         return bool(world.batch.standing(at_s))
 

@@ -387,9 +387,9 @@ class Machine(ABC):
             return False
         return not pliantd.active or is_so(self.acts(world))
 
-    def misses(self, _world: World) -> bool:
-        """Whether the batch system has forgotten to start who may start."""
-        return False
+    @abstractmethod
+    def is_lost_behind(self, world: World, *, looks: bool) -> bool:
+        """Whether nobody keeps the job's place once its fence has ended by itself."""
 
     @abstractmethod
     def is_fenced(self, world: World, at_s: float) -> bool:
@@ -617,8 +617,7 @@ class Machine(ABC):
         """Time goes on, in which pliantd ``looks``, unless that is dead, and finds nothing to do.
 
         What its owner said is done once it may begin: a later run of it may begin when it likes.
-        Nobody keeps its place any more once a fence has ended that no pliantd could renew, or
-        behind which the batch system was to start it.
+        Its fence may end in that, and then nobody may keep its place any more.
         """
         self._take(world)
         self.fake.pass_to(now_s)
@@ -627,7 +626,7 @@ class Machine(ABC):
         if looks and world.job.runs:
             self._looked_until(now_s - LOOKS_S)
         lapses = self.is_fenced(world, world.now_s) and not self.is_fenced(world, now_s)
-        nobody = lapses and (world.pliantd is None or not looks or self.misses(world))
+        nobody = lapses and self.is_lost_behind(world, looks=looks)
         earlier = world.earlier if now_s - world.now_s < self.saves_s else None
         said = tuple(one for one in world.said if one[0] != "begin_s" or float(one[1]) > now_s)
         free = world.free or nobody
