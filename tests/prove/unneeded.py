@@ -44,6 +44,9 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.batch.pbs.fences.Fences.let_in: known.fence.lets != whom": (
         "it is quicker: what the hooks are told is not written again as it is"
     ),
+    "pliant.batch.pbs.handing.Handing._still: lets": (
+        "it is quicker: of a fence that lets nobody in PBS is not asked"
+    ),
     "pliant.batch.pbs.handing._lets_guest: over.guest": ("no fence lets in who has no name"),
     "pliant.node.core._unstartable: state.leads": "who is the only task leads",
     "pliant.daemon.handing.UNNUMBERED: '' in UNNUMBERED": _BOUND,

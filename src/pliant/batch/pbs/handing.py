@@ -246,8 +246,7 @@ class Handing:
     def _unfence(self, step: Step, over: HandOver, job: Job, site: Site) -> None:
         row, now_s = self._row(over), self._clock()
         if row is None or not row.waits:
-            self._fences.end(over.job)
-            self._queries.kick()
+            self._fences.end(over.job)  # the next look wakes whom it kept out
         elif row.begins_by_hook and now_s + AHEAD_S < row.begin_s:
             # it was not reshaped, and has the hook's time to begin; the fence stands until ours
             self._tell(step, over, ("qalter", "-a", _text(int(now_s) + 1), over.job))
@@ -257,7 +256,7 @@ class Handing:
         elif _lets_guest(self._kept(over), over):
             self._open(over)
         else:
-            self._fences.end(over.job)  # the next look wakes whom it kept out
+            self._fences.end(over.job)
 
     def _open(self, over: HandOver) -> None:
         """Let whom it lets in be first; where PBS is not reached it stands, to be tried again."""
