@@ -1136,6 +1136,20 @@ def test_when_its_run_ended_a_pliantd_does_not_know_that_has_not_seen_it(
     assert bench.under_way.ran_s == 0.0
 
 
+def test_one_that_is_just_started_sees_it_end(bench: Bench) -> None:
+    """It did so by a requeue of its `pliant run`'s; of one that was reshaped it may be a later run."""
+    save_later(bench)
+    bench.hands.fake.told(("requeue", "7"))
+    ends = [replace(ASKED, state=JobState.ENDING, restarts=1)]
+    bench.start()
+    bench.overs.resume(ends)
+    assert bench.under_way.ran_s == bench.hands.clock()
+    bench.store.made(1, True)
+    bench.start()
+    bench.overs.resume(ends)
+    assert bench.under_way.ran_s == 0.0
+
+
 def test_nor_is_a_later_time_its_owners_where_the_slurmd_has_just_started(bench: Bench) -> None:
     save_later(bench)
     while bench.hands.job.state == "RUNNING":

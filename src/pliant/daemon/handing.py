@@ -265,7 +265,7 @@ class HandOvers:
                     self._store.handed_over(row.id, self._clock(), "?")
                 else:
                     job = _as_asked(row) or now or Job(row.job)
-                    if now is not None and now.state is JobState.RUNNING:
+                    if now is not None and _is_its_run(over, now):
                         over = replace(over, ran_s=self._clock())
                     self._active[row.job] = active = _Active(row.id, over, job)
                     if not over.until_s:  # nobody was asked, who must say once more that it waits
@@ -918,6 +918,12 @@ def _shape(text: str) -> Shape | None:
         return parse_shape(text)
     except BadSpec:
         return None
+
+
+def _is_its_run(over: HandOver, job: Job) -> bool:
+    """Whether a job is in the run that is handed over, or that ends: once it asks for less, say,
+    what ends may be a later one."""
+    return job.state is JobState.RUNNING or (job.state is JobState.ENDING and not over.made)
 
 
 def _as_asked(row: HandOverRow) -> Job | None:
