@@ -1136,18 +1136,25 @@ def test_when_its_run_ended_a_pliantd_does_not_know_that_has_not_seen_it(
     assert bench.under_way.ran_s == 0.0
 
 
-def test_one_that_is_just_started_sees_it_end(bench: Bench) -> None:
-    """It did so by a requeue of its `pliant run`'s; of one that was reshaped it may be a later run."""
+@pytest.mark.parametrize(
+    ("state", "restarts", "made", "ran"),
+    [
+        (JobState.RUNNING, 0, False, True),
+        (JobState.RUNNING, 1, False, False),  # a later run: its node went down, say
+        (JobState.ENDING, 1, False, True),  # by a requeue of its `pliant run`'s
+        (JobState.ENDING, 2, False, False),
+        (JobState.ENDING, 1, True, False),  # it was reshaped: what ends may be a later run
+    ],
+)
+def test_one_that_is_just_started_sees_whether_that_run_runs_or_ends(
+    bench: Bench, state: JobState, restarts: int, made: bool, ran: bool
+) -> None:
     save_later(bench)
     bench.hands.fake.told(("requeue", "7"))
-    ends = [replace(ASKED, state=JobState.ENDING, restarts=1)]
+    bench.store.made(1, made)
     bench.start()
-    bench.overs.resume(ends)
-    assert bench.under_way.ran_s == bench.hands.clock()
-    bench.store.made(1, True)
-    bench.start()
-    bench.overs.resume(ends)
-    assert bench.under_way.ran_s == 0.0
+    bench.overs.resume([replace(ASKED, state=state, restarts=restarts)])
+    assert bench.under_way.ran_s == (bench.hands.clock() if ran else 0.0)
 
 
 def test_nor_is_a_later_time_its_owners_where_the_slurmd_has_just_started(bench: Bench) -> None:

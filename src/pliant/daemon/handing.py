@@ -921,9 +921,13 @@ def _shape(text: str) -> Shape | None:
 
 
 def _is_its_run(over: HandOver, job: Job) -> bool:
-    """Whether a job is in the run that is handed over, or that ends: once it asks for less, say,
-    what ends may be a later one."""
-    return job.state is JobState.RUNNING or (job.state is JobState.ENDING and not over.made)
+    """Whether a job is in the run that is handed over, or that ends: a requeue counts at once.
+
+    What ends once it asks for less, say, may be a later run.
+    """
+    if job.state is JobState.RUNNING:
+        return job.restarts <= over.run
+    return job.state is JobState.ENDING and not over.made and job.restarts <= over.run + 1
 
 
 def _as_asked(row: HandOverRow) -> Job | None:
