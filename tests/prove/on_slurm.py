@@ -165,6 +165,8 @@ class OnSlurm(Machine):
 
     def seen_to_run(self, over: HandOver, world: World, seen: Seen) -> object:
         """Whether its next run has started at once, or would."""
+        if not over.ran_s:
+            return None
         ended_s = max(over.saved_s, over.ran_s)
         if world.job.has_failed:
             return bool(world.job.start_s <= ended_s + TO_START_S)
@@ -192,7 +194,9 @@ class OnSlurm(Machine):
     def _may_not_requeue(self, job: Record) -> str:
         if "CANCELLED" in (job.state, job.final):
             return "its owner has cancelled it"
-        by_itself = job.has_failed and job.code == FAILS and not _began_at_once(job)
+        over = self.overs.of(str(job.number))
+        known = over is not None and over.ran_s > 0
+        by_itself = job.has_failed and job.code == FAILS and not _began_at_once(job, known=known)
         return "it has failed by itself" if by_itself else self.may_not_end(job)
 
     def _may_not_update(self, job: Record, words: Sequence[str]) -> str:
@@ -550,13 +554,14 @@ def _begins_by_nobody(world: World) -> bool:
     return not (is_soon or by_slurm or ("begin_s", job.begin_s) in world.said)
 
 
-def _began_at_once(job: Record) -> bool:
+def _began_at_once(job: Record, *, known: bool) -> bool:
     """Whether it may have had an old credential: in the second of its requeue, or about that.
 
-    Where its node went down nobody can tell.
+    Where its node went down Slurm does not say when that was; ``known``: whether pliantd saw it.
     """
-    node_went_down = job.submit_s < job.killed_s
-    return job.start_s <= (job.killed_s + 1.0 if node_went_down else job.submit_s)
+    if job.submit_s < job.killed_s:
+        return not known or job.start_s <= job.killed_s + 1.0
+    return job.start_s <= job.submit_s
 
 
 def _goes_before_all(world: World) -> bool:

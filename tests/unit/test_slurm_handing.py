@@ -25,7 +25,11 @@ from prove.fake_slurm import FakeSlurm, Jobs, Record
 from prove.world import TRIAL
 
 OVER = HandOver(
-    *("7", 2, Shape(1, 2), 1000.0, 1060.0), saved_s=1030.0, guest="8", before=Shape(1, 2)
+    *("7", 2, Shape(1, 2), 1000.0, 1060.0),
+    saved_s=1030.0,
+    guest="8",
+    before=Shape(1, 2),
+    ran_s=1000.0,
 )
 RESIZE = replace(OVER, guest="", shape=Shape(1, 1))
 JOB = Job("7", user="alice", account="lab", qos="normal", nodes=("n1", "n2"))
@@ -841,6 +845,7 @@ def test_a_run_that_was_killed_at_its_start_is_known(records: list[Record], kill
         (1002.0, 969.0, 30.0, RESIZE, False),
         (1038.0, 998.0, 0.0, replace(RESIZE, ran_s=1036.0), True),  # it was requeued later
         (1039.0, 998.0, 0.0, replace(RESIZE, ran_s=1036.0), False),
+        (1500.0, 998.0, 0.0, replace(RESIZE, ran_s=0.0), True),  # pliantd was dead, and cannot know
         (1001.0, 998.0, 0.0, replace(RESIZE, saved_s=1000.0), False),  # it waited before
         (1032.0, 998.0, 0.0, replace(RESIZE, made=True, told_s=1033.0), True),  # which is forgotten
         (1033.0, 998.0, 0.0, replace(RESIZE, made=True, told_s=1033.0, ran_s=1033.0), False),

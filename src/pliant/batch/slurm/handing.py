@@ -241,7 +241,8 @@ class Handing:
 
         That was as its run ended: Slurm notes no new SubmitTime then (measured on 22.05). A victim
         asks for the same before it is told when to begin. One that waited already when its
-        hand-over was begun, as that was forgotten, had no run that could end.
+        hand-over was begun, as that was forgotten, had no run that could end. When its run ended
+        a pliantd that was dead then cannot know: such a job is started once more, be it in vain.
         """
         if over.saved_s <= over.asked_s:
             return False
@@ -249,7 +250,7 @@ class Handing:
         is_reshaped = over.made and over.shape != over.before and start_s >= over.told_s
         is_as_before = submit_s < over.asked_s - ahead_s - _SECOND_S and not is_reshaped
         ended_s = max(over.saved_s - ahead_s, over.ran_s)
-        return is_as_before and start_s <= ended_s + 2 * _SECOND_S
+        return is_as_before and (not over.ran_s or start_s <= ended_s + 2 * _SECOND_S)
 
     def fences(self) -> dict[str, float]:
         """Return when each fence ends that stands now, by job."""
