@@ -210,6 +210,12 @@ class OnPbs(Machine):
         silent_s = after.batch.since[SILENT]
         return changed(after, free=after.free or 0 < silent_s < now_s - MAX_AGE_S)
 
+    def _is_slow(self, world: World, at_s: float) -> World:
+        """Its scheduler makes no cycle until then: whoever may start first has but START_S for it."""
+        after = self.passes(world, at_s)
+        lapses = self.is_fenced(world, world.now_s) and not self.is_fenced(world, at_s)
+        return changed(after, free=after.free or lapses)
+
     def is_lost_behind(self, world: World, *, looks: bool) -> bool:
         """There is no pin; and a cycle of the scheduler may have been forgotten."""
         return world.pliantd is None or not looks or bool(world.batch.flags["missed"])
@@ -296,7 +302,7 @@ class OnPbs(Machine):
             yield "a site's hook refuses its shape", lambda: changed(world, batch=deaf)
         at_s = next_instant(self, world)
         if at_s and self.hurries(world):
-            yield "PBS's scheduler is slow", partial(self.passes, world, at_s)
+            yield "PBS's scheduler is slow", partial(self._is_slow, world, at_s)
         if world.job.ends_s:
             slow = changed(world.job, ends_s=world.job.ends_s + SLOW_S)
             batch = world.batch.with_job(slow)

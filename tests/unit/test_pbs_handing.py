@@ -938,9 +938,12 @@ def test_a_fence_that_is_made_anew_lets_in_no_guest_that_asks_for_more(site: Rec
     assert fences(site)[0].lets == ()
 
 
+@pytest.mark.parametrize(
+    "kick", [{"side_effect": Unavailable("no answer")}, {"return_value": False}]
+)
 @pytest.mark.parametrize("guest", ["", "32"])
 def test_a_fence_opens_once_pbs_was_told_that_somebody_may_start(
-    site: Recorded, monkeypatch: pytest.MonkeyPatch, guest: str
+    site: Recorded, monkeypatch: pytest.MonkeyPatch, guest: str, kick: dict[str, Any]
 ) -> None:
     """Else that would not start in the few seconds for which it keeps others out then."""
     under_way = makes_room(site) if guest else Clocked(site)
@@ -950,9 +953,7 @@ def test_a_fence_opens_once_pbs_was_told_that_somebody_may_start(
         under_way.step(1)
     step, stands = Step(Do.UNFENCE), fences(site)[0].until_s
     with monkeypatch.context() as away:
-        away.setattr(
-            under_way.pbs._handing._queries, "kick", Mock(side_effect=Unavailable("no answer"))
-        )
+        away.setattr(under_way.pbs._handing._queries, "kick", Mock(**kick))
         with pytest.raises(Unavailable):
             under_way.pbs.step(step, under_way.over, under_way.job)
     assert (fences(site)[0].until_s, under_way.pbs.fences()) == (stands, {"30": stands})

@@ -259,8 +259,9 @@ class Handing:
             self._fences.end(over.job)
 
     def _open(self, over: HandOver) -> None:
-        """Let whom it lets in be first; where PBS is not reached it stands, to be tried again."""
-        self._queries.kick()
+        """Let whom it lets in be first; where PBS cannot be told it stands, to be tried again."""
+        if not self._queries.kick():
+            raise Unavailable(f"job {over.job}: PBS refuses to start a cycle of its scheduler")
         self._fences.open(over.job)
 
     def _waiting(self, over: HandOver, job: Job, site: Site) -> JobRow:
