@@ -671,8 +671,9 @@ class Machine(ABC):
                 return self._requeues(changed(world, free=True))
             case words.Start():
                 return self._starts(world)
-            case words.Exit(code):
-                return self._exits(world, code)
+            case words.Exit(code):  # nor is the place kept of one that fails by itself
+                free = world.free or code not in (0, words.CHECKPOINTED)
+                return self._exits(changed(world, free=free), code)
             case _:
                 return world
 
