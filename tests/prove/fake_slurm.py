@@ -537,7 +537,7 @@ class FakeSlurm:
                 job = changed(job, requeues=value == "1")
             case "StartTime":
                 begin_s = max(_instant(value), float(int(self.now_s + self.ahead_s)))
-                job = changed(job, begin_s=begin_s)
+                job = changed(job, begin_s=begin_s, unseen=False)
                 job = changed(job, reason="BeginTime") if job.priority else job
             case _ if name in _NUMBERS:
                 number: Any = int(value.partition("-")[0] or value)

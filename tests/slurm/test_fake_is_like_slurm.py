@@ -211,6 +211,26 @@ def test_a_job_that_is_held_while_it_runs_waits_held(both: Both) -> None:
     both.come_to(AGAIN)
 
 
+def test_a_time_to_begin_that_is_given_to_a_job_that_was_held_is_shown(both: Both) -> None:
+    both.tell(
+        f"create reservation {FENCE} StartTime={{+-60}} EndTime={{+150}} Users=root Nodes=n1"
+        " Flags=IGNORE_JOBS,OVERLAP"
+    )
+    both.tell("requeue {job}")
+    both.come_to(Shown("PENDING", 4, "its own", 1, "later", ""))
+    both.tell("update jobid={job} StartTime={+1}")
+    both.come_to(Shown("PENDING", 4, "its own", 1, "soon", ""))
+    both.tell("hold {job}")
+    both.come_to(Shown("PENDING", 4, "held", 1, "soon", BY_OWNER))
+    both.tell("update jobid={job} StartTime={+600}")
+    both.come_to(Shown("PENDING", 4, "held", 1, "later", BY_OWNER))
+    both.tell("release {job}")
+    both.come_to(Shown("PENDING", 4, "its own", 1, "later", ""))
+    both.tell("update jobid={job} StartTime={+1}")
+    both.tell(f"delete {FENCE}")
+    both.come_to(AGAIN)
+
+
 def test_a_job_that_is_suspended(both: Both) -> None:
     both.tell("suspend {job}")
     both.come_to(Shown("SUSPENDED", 4, "held", 0, "soon", ""))
