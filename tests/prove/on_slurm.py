@@ -224,7 +224,8 @@ class OnSlurm(Machine):
         if world.job.runs:
             yield from (world.job.start_s + 1.0, world.job.start_s + SETTLE_S)
         if world.job.waits:
-            yield world.job.submit_s + SOON_S
+            waits_s, *_ = (*world.waited_s, 0.0)
+            yield int(max(world.job.submit_s, waits_s)) + SOON_S
         for job in world.batch.jobs.values():
             if job.is_between_runs:
                 yield job.begin_s if job.waits else job.cleaned_s

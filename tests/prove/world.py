@@ -23,6 +23,7 @@ from pliant.grammar import parse
 from pliant.handover import (
     BLOCKED_S,
     FRESH_S,
+    GIVE_UP_S,
     PUT_BACK_S,
     REFUSED_S,
     SETTLE_S,
@@ -617,7 +618,8 @@ class Machine(ABC):
         """Time goes on, in which pliantd ``looks``, unless that is dead, and finds nothing to do.
 
         What its owner said is done once it may begin: a later run of it may begin when it likes.
-        Its fence may end in that, and then nobody may keep its place any more.
+        Its fence may end in that, and then nobody may keep its place any more; nor where a pliantd
+        stands still until it is to give up.
         """
         self._take(world)
         self.fake.pass_to(now_s)
@@ -629,7 +631,9 @@ class Machine(ABC):
         nobody = lapses and self.is_lost_behind(world, looks=looks)
         earlier = world.earlier if now_s - world.now_s < self.saves_s else None
         said = tuple(one for one in world.said if one[0] != "begin_s" or float(one[1]) > now_s)
-        free = world.free or nobody
+        over = world.over
+        gives_up = over is not None and 0 < over.saved_s < now_s - GIVE_UP_S and not looks
+        free = world.free or nobody or gives_up
         return changed(self._given(world), earlier=earlier, said=said, free=free)
 
     def does(self, world: World, what: Callable[[Any], object]) -> World:
