@@ -63,11 +63,14 @@ def _refused(
     machine: Machine, world: World, words: str, *, half: frozenset[str] = frozenset()
 ) -> World:
     """Nothing keeps the place of a job whose pin or fence is refused for good, nor is it kept from
-    that of others where its fence is not put around those nodes."""
+    that of others where its fence is not put around those nodes. Half of what it had, put back,
+    looks as if its owner had said the rest."""
+    over = world.over
     after = machine.acts(world, refuse=words, half=half)
     barred = after.over is not None and after.over.barred
     aside = any(word.startswith("Nodes=") for word in machine.refused)
-    return changed(after, free=after.free or barred or aside)
+    by_half = bool(half) and over is not None and over.back_s > 0
+    return changed(after, free=after.free or barred or aside or by_half)
 
 
 def _of_its_wrapper(machine: Machine, world: World) -> Iterator[Move]:
