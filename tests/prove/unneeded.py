@@ -37,6 +37,9 @@ UNNEEDED: Mapping[str, str] = {
     "pliant.daemon.handing.HandOvers.forgotten: not over.saved_s": (
         "what was never saved was saved at no time, which is too long ago"
     ),
+    "pliant.daemon.handing.HandOvers._as_it_runs: scene.job.state is JobState.RUNNING": (
+        "of a job that waits, or is over, in the run that is handed over nobody asks when that ended"
+    ),
     "pliant.batch.slurm.handing._waits_next: row.state == 'COMPLETING'": (
         "who runs waits for no time, no job and no room, and one that is suspended is seen as held"
         " either way"

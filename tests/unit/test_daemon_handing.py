@@ -1157,6 +1157,35 @@ def test_one_that_is_just_started_sees_whether_that_run_runs_or_ends(
     assert bench.under_way.ran_s == (bench.hands.clock() if ran else 0.0)
 
 
+def test_what_it_is_told_once_its_run_has_ended_makes_that_no_later(bench: Bench) -> None:
+    save_later(bench)
+    while bench.hands.job.state != "PENDING":
+        bench.go_on(1)
+    ended_s = bench.under_way.ran_s
+    while Do.RESHAPE not in bench.did:
+        bench.go_on(1)
+    assert bench.under_way.ran_s == ended_s < bench.hands.clock() - 0.5
+
+
+def test_a_later_run_is_not_the_one_that_is_handed_over(bench: Bench) -> None:
+    """Its node went down as that ended, and it began elsewhere."""
+    bench.on(begun(rival=False))
+    fake = bench.hands.fake
+    fake.nodes = ("n1", "n2")
+    save_later(bench)
+    while bench.hands.job.state == "RUNNING":
+        bench.overs.turn()
+        bench.hands.pass_time(0.25)
+    fake.loses_its_node(bench.hands.job)
+    fake.pass_to(fake.now_s + 3)  # in the second of the kill its start would be revoked
+    fake.schedule()
+    assert (bench.hands.job.state, bench.hands.job.run) == ("RUNNING", 1)
+    ended_s = bench.under_way.ran_s
+    bench.hands.pass_time(1)
+    bench.overs.turn()
+    assert bench.under_way.ran_s == ended_s
+
+
 def test_nor_is_a_later_time_its_owners_where_the_slurmd_has_just_started(bench: Bench) -> None:
     save_later(bench)
     while bench.hands.job.state == "RUNNING":
