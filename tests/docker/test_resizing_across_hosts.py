@@ -22,7 +22,8 @@ pytest_plugins = ["cluster_fixtures"]
 
 TIMES = 10
 """How often each of the two jobs is resized."""
-STEPS = 20_000
+STEPS = 60_000
+"""So many that a job outlasts its resizes, however slow the machine is."""
 FOLDER = f"/home/{ALICE}/resizing"
 PYTHON = "/usr/lib/pliant/venv/bin/python"
 PACE = f"""
@@ -37,7 +38,7 @@ from pliant.daemon.answers import DoneAnswer, HistoryAnswer
 from pliant.errors import Unavailable
 
 jobs, seed, times = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-draw, end_s = random.Random(seed), time.monotonic() + 270
+draw, end_s = random.Random(seed), time.monotonic() + 700
 
 class Job:
     def __init__(self, number, shapes):
@@ -73,6 +74,7 @@ while not all(job.over for job in jobs) and time.monotonic() < end_s:
     time.sleep(0.2)
 for job in jobs:
     print(job.number, job.asked, job.over, job.said)
+sys.exit(not all(job.over for job in jobs))
 """
 """Asks for one change after the other, as their owner, from a host of theirs."""
 

@@ -186,6 +186,7 @@ def test_a_job_starts_where_it_was_although_more_is_free_that_is_kept_for_anothe
 def test_a_program_whose_own_python_has_no_pliant_is_resized_whatever_its_job_inherited(
     submit: Submit, wait_for_state: WaitForState, clean: Sandbox, workdir: Path, programs: Path
 ) -> None:
+    wait_for_look(clean)  # else it is molded for what the jobs of the test before had
     shutil.copy(COUNT, workdir)
     run = f"{programs}/pliant run -- /usr/bin/python3 count.py 1500 count 0.02"
     words = ("--gres=gpu:2", "--moldable=gpus=1-2", "--malleable=grace=20", "--open-mode=append")
