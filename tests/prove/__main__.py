@@ -10,6 +10,7 @@ import logging
 import sys
 import time
 
+from prove.asked import some
 from prove.explore import explored
 from prove.on_pbs import OnPbs
 from prove.on_slurm import OnSlurm
@@ -22,13 +23,17 @@ def main() -> int:
     """Explore all, and say what was found."""
     parser = argparse.ArgumentParser(prog="make prove", description=__doc__)
     parser.add_argument("--faults", type=int, choices=range(4), default=2, help="how many come")
-    parser.add_argument("--most", type=int, default=10_000_000, help="states at which to give up")
+    parser.add_argument("--most", type=some, default=10_000_000, help="states at which to give up")
     chosen = parser.parse_args()
     logging.disable(logging.CRITICAL)
     bad = 0
     for system, kind in ((one, kind) for one in SYSTEMS for kind in one.kinds):
         since_s = time.process_time()
-        found = explored(system, faults=chosen.faults, kind=kind, most=chosen.most)
+        try:
+            found = explored(system, faults=chosen.faults, kind=kind, most=chosen.most)
+        except OverflowError as error:
+            print(f"{system.name}: {kind.name}: {error}", file=sys.stderr)
+            return 1
         took_s = time.process_time() - since_s
         restless, lasts = found.restless(), found.longest()
         unlisted = sorted(found.edges - listed().keys())

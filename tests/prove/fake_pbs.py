@@ -21,7 +21,16 @@ from pliant.batch.clients import Answer
 from pliant.batch.pbs.job_rows import DELETES
 from pliant.batch.pbs.values import duration_s, number
 from pliant.filter.pbs.fences import Fence
-from pliant.filter.pbs.names import BACK, RESTARTS, RETURNS, SENDS_BACK, Back, read_back, restarts
+from pliant.filter.pbs.names import (
+    BACK,
+    KEEPS_OUT,
+    RESTARTS,
+    RETURNS,
+    SENDS_BACK,
+    Back,
+    read_back,
+    restarts,
+)
 from prove.changed import changed
 from prove.pbs_hooks import Hooks
 from prove.world import Rejected
@@ -236,8 +245,8 @@ class FakePbs:
     def _answer(self, argv: tuple[str, ...]) -> str:
         if argv[0] == "qstat" and argv[1] == "-t":
             return self._qstat()
-        if argv == ("qmgr", "-c", f"list hook {SENDS_BACK}"):
-            return HOOK.format(name=SENDS_BACK)
+        if argv in _HOOKS:
+            return _HOOKS[argv]
         return _FIXED.get(argv) or self.told(argv)
 
     def _qstat(self) -> str:
@@ -488,6 +497,9 @@ class FakePbs:
             self.state = self.state.flagged(due=False)
 
 
+_HOOKS = {
+    ("qmgr", "-c", f"list hook {name}"): HOOK.format(name=name) for name in (SENDS_BACK, KEEPS_OUT)
+}
 _FIXED = {
     ("qstat", "-Q", "-f", "-F", "json"): json.dumps({"Queue": {"workq": QUEUE, "other": QUEUE}}),
     ("qstat", "-B", "-f", "-F", "json"): json.dumps({"Server": {"head": SERVER}}),

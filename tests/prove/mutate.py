@@ -28,6 +28,7 @@ from pathlib import Path
 import pytest
 
 from prove.__main__ import SYSTEMS
+from prove.asked import some
 from prove.explore import explored
 from prove.mutants import Mutant, mutants
 from prove.noted import (
@@ -236,8 +237,8 @@ def _may_be_told(modules: Iterable[str]) -> str:
 
 def _noted(found: Iterable[Found]) -> Iterator[tuple[Noted, set[str]]]:
     """Yield what was found by function, and which were needed after all; each written at once."""
-    for where, some in groupby(found, key=lambda one: one[0].where):
-        told = [*some]
+    for where, together in groupby(found, key=lambda one: one[0].where):
+        told = [*together]
         named = [(decision_at(one.name, one.line), by, why) for one, by, why in told]
         new = noted_of(where, named, told[0][0].of)
         write_page([*PARTS], {one.name: one for one in (*read_page(), new)}.values(), UNNEEDED)
@@ -267,7 +268,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make prove-mutants", description=__doc__)
     parser.add_argument("part", nargs="*", help="modules alone, by a part of their names")
     parser.add_argument("--all", action="store_true", help="those, too, of which the page says it")
-    parser.add_argument("--at-once", type=int, default=2, help="how many are tried at a time")
+    parser.add_argument("--at-once", type=some, default=2, help="how many are tried at a time")
     chosen = parser.parse_args()
     every = [*_chosen(chosen.part)]
     if not every:

@@ -84,6 +84,7 @@ class OnPbs(Machine):
         within = memory if memory.is_dir() else None
         self._directory = tempfile.TemporaryDirectory(prefix="pliant-prove-", dir=within)
         self._path = Path(self._directory.name) / "pbs_fences.json"
+        self._full = self._path.with_name("f" * 250)  # no room for the name of another beside it
         self.pbs = Pbs(cast("Any", self), self._clock, fences=self._path)
         fake = FakePbs(_jobs([]), BEGAN_S)
         super().__init__(same_by, fake, self.pbs)
@@ -144,6 +145,8 @@ class OnPbs(Machine):
             fences._asked, *kept = memory
             fences._kept = {one.job: _kept(one) for one in kept}
             fences._stood = {one.job for one in kept if one.stood}
+        is_full = self.fake.state.flags["full"]
+        fences._path = self._full if is_full else self._path
         self._taken = fences._kept
         self._queries._fixed = (self.fake.now_s, *self._fixed[1:])
 
@@ -153,9 +156,13 @@ class OnPbs(Machine):
         return (fences._asked, *kept)
 
     def _given(self, world: World) -> World:
-        if cast("Any", self._fences)._kept is not self._taken:
+        fences = cast("Any", self._fences)
+        if fences._kept is not self._taken:
             text = self._path.read_text() if self._path.exists() else ""
-            shown = {one.job: one for one in (read_fences(text) if text else ())}
+            told = read_fences(text) if text else ()
+            if self.fake.state.flags["full"]:  # what could not be written is not noted either
+                told = tuple(one.fence for one in fences._kept.values())
+            shown = {one.job: one for one in told if one.stands(self.fake.now_s)}
             self.fake.state = changed(self.fake.state, fences=shown)
         self.fake.settle()
         return super()._given(world)
@@ -300,6 +307,10 @@ class OnPbs(Machine):
         if world.over is not None and not world.batch.flags["deaf"]:
             deaf = world.batch.flagged(deaf=True)
             yield "a site's hook refuses its shape", lambda: changed(world, batch=deaf)
+        if world.over is not None and not world.batch.flags["full"]:
+            batch = world.batch.flagged(full=True)
+            full = changed(world, batch=batch, free=world.free or world.over.saved_s > 0)
+            yield "nothing can be written for its hooks", lambda: full
         at_s = next_instant(self, world)
         if at_s and self.hurries(world):
             yield "PBS's scheduler is slow", partial(self._is_slow, world, at_s)
@@ -396,7 +407,7 @@ def _node_fails(pbs: FakePbs) -> None:
 
 
 def _jobs(jobs: Sequence[Record]) -> Jobs:
-    flags = dict.fromkeys(("due", "deaf", "missed"), False)
+    flags = dict.fromkeys(("due", "deaf", "missed", "full"), False)
     return Jobs({job.number: job for job in jobs}, {}, {SILENT: 0.0}, flags)
 
 

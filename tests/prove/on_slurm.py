@@ -255,6 +255,9 @@ class OnSlurm(Machine):
         larger = starts and guest.limit_min > LIMIT_MIN
         if larger and self.is_left_so(before, _has_pinned_guest):
             return f"its guest starts before all others, and asks for more: {guest}"
+        starts = after.job.runs and not before.job.runs
+        if starts and _asks_more(before) and self.is_left_so(before, _asks_more):
+            return f"it starts before all others, and asks for more: {before.job}"
         return self._strays(before, after)
 
     def _strays(self, before: World, after: World) -> str:
@@ -524,6 +527,13 @@ def _begin(world: World) -> tuple[float, str]:
     """When an owner lets a job begin later, and in which words."""
     begin_s = float(int(world.now_s + LATER_S))
     return begin_s, f"StartTime={datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
+
+
+def _asks_more(world: World) -> bool:
+    """Whether it waits with a pin of ours, and its owner wants more than a hand-over gives it."""
+    job, over, asks = world.job, world.over, dict(world.said).get("gpus")
+    pinned = job.waits and job.priority in OURS
+    return pinned and over is not None and job.gpus == asks and job.gpus > over.goal.gpus
 
 
 def _lists_a_fence(slurm: FakeSlurm) -> None:

@@ -86,8 +86,8 @@ def _made() -> Iterator[tuple[str, frozenset[str]]]:
         yield kind.name, frozenset(explored(OnSlurm, faults=1, kind=kind, most=MOST).edges)
 
 
-def _shown(directories: Iterable[str]) -> Iterator[str]:
-    for log in sorted(log for one in directories for log in Path(one).rglob("slurmctld.log")):
+def _shown(directories: Iterable[Path]) -> Iterator[str]:
+    for log in sorted(log for one in directories for log in one.rglob("slurmctld.log")):
         trace, unlike = told(log.read_text(errors="replace").splitlines())
         if unlike:
             print(f"{log}: left out, for the fake does not do the same: {unlike[0]}")
@@ -112,9 +112,16 @@ def _news(
 
 def main(directories: Iterable[str]) -> int:
     """Note what is made and shown, and say what is otherwise than before."""
+    places = [*map(Path, directories)]
+    for place in places:
+        if not place.is_dir():
+            print(
+                f"{str(place)!r}: a directory with logs of the drill's is expected", file=sys.stderr
+            )
+            return 2
     logging.disable(logging.CRITICAL)
     old = listed() if TABLE.exists() else {}
-    shown = frozenset(_shown(directories))
+    shown = frozenset(_shown(places))
     edges = noted_anew(old, dict(_made()), shown)
     write(edges)
     print(figures(edges), *_news(old, edges, shown), sep="\n")

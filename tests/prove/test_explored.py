@@ -159,6 +159,7 @@ _MUTANTS_OF_PBS: dict[str, tuple[object, str, object]] = {
     "the first start is not refused": (launched, "is_false_start", lambda *_: False),
     "nor the one after a lost one": (launched, "refused_next", lambda *_: ""),
     "nobody asks whether it would return": (pbs.Pbs, "must_go_back", lambda *_: None),
+    "nobody asks whether others are kept out": (on_pbs.Handing, "must_keep_out", lambda *_: None),
     "a time to begin that has come is none": (on_pbs, "_begins_s", lambda row, _over: row.begin_s),
     "nothing is told to PBS": (on_pbs.Handing, "_tell", lambda *_: None),
     "it is never given up": (handover, "_given_up", lambda _over, _scene: None),

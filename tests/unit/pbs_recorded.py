@@ -49,6 +49,7 @@ class Recorded:
         self.ignores = False
         self.schedulers = Answer(LISTED, "", 0)
         self.hook = Answer("Hook pliant_execjob_epilogue\n    enabled = true\n", "", 0)
+        self.keeps_out = Answer("Hook pliant_runjob\n    enabled = true\n", "", 0)
 
     def reserve(self, *more: str) -> None:
         """Let there be the recorded reservation of node gn1, its queue R0, and ``more``."""
@@ -74,7 +75,11 @@ class Recorded:
             return Answer(
                 self.reserved, "" if self.reserved else "pbs_rstat: no", not self.reserved
             )
-        asked = {"list hook pliant_execjob_epilogue": self.hook, "list sched": self.schedulers}
+        asked = {
+            "list hook pliant_execjob_epilogue": self.hook,
+            "list hook pliant_runjob": self.keeps_out,
+            "list sched": self.schedulers,
+        }
         if argv[:2] == ("qmgr", "-c") and argv[2] in asked:
             return asked[argv[2]]
         self.said.append(tuple(argv))

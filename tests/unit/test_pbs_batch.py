@@ -185,7 +185,7 @@ def test_nor_one_that_nothing_would_send_back(site: Recorded, said: object) -> N
     left = job(site.pbs().observe(), "30")
     assert (left.shapes, left.frozen) == (
         (Shape(1, 1),),
-        "nothing here would send it back to the queue",
+        "nothing here would bring it back to its place",
     )
 
 
@@ -221,20 +221,24 @@ def test_a_job_that_waits_has_no_start(site: Recorded) -> None:
         (Answer("", "ada@head is unauthorized to access hooks data\n", 1), "unauthorized"),
     ],
 )
-def test_where_the_hook_that_sends_jobs_back_is_not_seen_none_is_asked_to_save(
-    site: Recorded, says: Answer, why: str
+@pytest.mark.parametrize(
+    ("name", "of"), [("pliant_execjob_epilogue", "hook"), ("pliant_runjob", "keeps_out")]
+)
+def test_where_a_hook_that_lets_jobs_come_back_is_not_seen_none_is_asked_to_save(
+    site: Recorded, says: Answer, why: str, name: str, of: str
 ) -> None:
     pbs = site.pbs()
     assert (job(pbs.observe(), "30").frozen, pbs.trouble()) == ("", "")
     running = job(pbs.observe(), "30")
     pbs.must_go_back(running)
-    there, site.hook = site.hook, says
-    with pytest.raises(Refused, match=f"pliant_execjob_epilogue: .*{why}.*: no running job is"):
+    there = getattr(site, of)
+    setattr(site, of, says)
+    with pytest.raises(Refused, match=f"{name}: .*{why}.*: no running job is"):
         pbs.must_go_back(running)
-    assert job(pbs.observe(), "30").frozen == "nothing here would send it back to the queue"
+    assert job(pbs.observe(), "30").frozen == "nothing here would bring it back to its place"
     assert job(pbs.observe(), "32").frozen == ""
     assert why in pbs.trouble()
-    site.hook = there
+    setattr(site, of, there)
     pbs.forget_site()
     assert (job(pbs.observe(), "30").frozen, pbs.trouble()) == ("", "")
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from pbs_recorded import LISTED, NAMES, NOW_S, Recorded
 
 from pliant.batch.clients import Answer
 from pliant.batch.pbs import Pbs
-from pliant.batch.pbs.fences import Fences
+from pliant.batch.pbs.fences import Fences, Kept
 from pliant.batch.pbs.queries import KICK
 from pliant.daemon.guests import first_task
 from pliant.daemon.kept import unwanted
@@ -241,28 +240,73 @@ def test_the_fence_is_for_all_to_read_and_for_us_alone_to_write(site: Recorded) 
     assert stat.S_IMODE(site.fences.stat().st_mode) == 0o644
 
 
-def test_where_no_fence_can_be_shown_the_hand_over_goes_on(
+def test_where_no_fence_can_be_shown_none_is_put_up_and_no_job_gives_up_its_place(
     site: Recorded, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "run").write_text("a file")
     under_way = Clocked(site)
-    assert [under_way.step().do, under_way.step().do] == [Do.FENCE, Do.REQUEUE]
-    assert "others may take what a job has given up" in caplog.text
-
-
-def test_that_no_fence_can_be_shown_is_said_once_and_again_where_it_could_be_meanwhile(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    run = tmp_path / "run"
-    kept = Fences(run / "fences.json", lambda: NOW_S)
+    words = "nobody can be kept out of what a job gives up"
     for _ in range(2):
-        run.write_text("a file")
+        with pytest.raises(Refused, match=words):
+            under_way.step()  # the fence
+    with pytest.raises(Refused, match=words):
+        under_way.pbs.before_end(under_way.over, under_way.job)
+    with pytest.raises(Refused, match=words):
+        under_way.pbs.must_go_back(under_way.job)
+    assert caplog.text.count(words) == 1
+    (tmp_path / "run").unlink()
+    under_way.pbs.must_go_back(under_way.job)
+    assert fences(site) == ()
+    assert (under_way.step().do, len(fences(site))) == (Do.FENCE, 1)
+
+
+@contextlib.contextmanager
+def full(site: Recorded) -> Iterator[None]:
+    """Let nothing be written beside the fences, as where a disk is full."""
+    assert site.fences
+    run = site.fences.parent
+    kept = run.rename(run.with_name("kept"))
+    run.write_text("a file")
+    yield
+    run.unlink()
+    kept.rename(run)
+
+
+def test_what_cannot_be_written_of_a_fence_is_not_so_and_said_once(
+    site: Recorded, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert site.fences
+    words = "nobody can be kept out of what a job gives up"
+    kept = Fences(site.fences, lambda: NOW_S)
+    kept.put(KEPT)
+    for _ in range(2):
+        with full(site):
+            changes: Sequence[Callable[[], None]] = (
+                lambda: kept.let_in("30", "31"),
+                lambda: kept.open("30"),
+                lambda: kept.end("30"),
+                lambda: kept.put(replace(KEPT, until_s=NOW_S + 1)),
+                kept.check,
+            )
+            for change in changes:
+                with pytest.raises(Unavailable, match=words):
+                    change()
+            assert kept.standing() == {"30": KEPT.until_s}
         kept.put(KEPT)
-        kept.put(KEPT)
-        run.unlink()
-        kept.put(KEPT)
-        shutil.rmtree(run)
-    assert caplog.text.count("others may take what a job has given up") == 2
+    assert (fences(site), kept.of("30")) == ((KEPT,), Kept(KEPT))
+    assert caplog.text.count(words) == 2
+
+
+def test_a_fence_that_cannot_be_opened_stands_and_is_opened_later(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    assert under_way.step(1).do is Do.RESHAPE
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    with full(site), pytest.raises(Unavailable, match="nobody can be kept out"):
+        under_way.step(3)
+    assert under_way.pbs.fences() == {"30": NOW_S + FENCE_S}
+    assert (under_way.step(4).do, fences(site)[0].until_s) == (Do.UNFENCE, NOW_S + 4 + START_S)
 
 
 def test_where_none_stands_any_more_the_hooks_find_no_file(tmp_path: Path) -> None:

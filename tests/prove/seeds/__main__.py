@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from multiprocessing import get_context
 
+from prove.asked import many, some
 from prove.seeds.seed import Found, run
 
 
@@ -21,10 +22,10 @@ def main() -> int:
     """Run them, and say what was found."""
     parser = argparse.ArgumentParser(prog="make prove-seeds", description=__doc__)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--seeds", type=_some, default=50, help="how many")
-    which.add_argument("--one", type=int, help="this one alone, with its trace")
-    parser.add_argument("--first", type=int, default=0, help="the first of them")
-    parser.add_argument("--at-once", type=_some, default=os.cpu_count(), help="processes")
+    which.add_argument("--seeds", type=some, default=50, help="how many")
+    which.add_argument("--one", type=many, help="this one alone, with its trace")
+    parser.add_argument("--first", type=many, default=0, help="the first of them")
+    parser.add_argument("--at-once", type=some, default=os.cpu_count(), help="processes")
     chosen = parser.parse_args()
     if chosen.one is not None:
         found = run(chosen.one, shown=True)
@@ -36,12 +37,6 @@ def main() -> int:
         return _told(pool.imap(run, seeds), since_s)
 
 
-def _some(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 on is expected")
-    return int(text)
-
-
 def _commit() -> str:
     """Of what is run, as git says, and whether it was changed since."""
     argv = ["git", "describe", "--always", "--dirty", "--exclude=*"]
@@ -50,9 +45,9 @@ def _commit() -> str:
 
 def _told(every: Iterable[Found], since_s: float) -> int:
     """Print each as it comes, and then all together."""
-    many, jobs, hand_overs, made, wrong, faults = 0, 0, 0, 0, 0, Counter[str]()
+    seeds, jobs, hand_overs, made, wrong, faults = 0, 0, 0, 0, 0, Counter[str]()
     for found in every:
-        many, jobs, hand_overs = many + 1, jobs + found.jobs, hand_overs + found.hand_overs
+        seeds, jobs, hand_overs = seeds + 1, jobs + found.jobs, hand_overs + found.hand_overs
         made += found.made
         faults.update(found.faults)
         wrong += bool(found.wrong)
@@ -65,7 +60,7 @@ def _told(every: Iterable[Found], since_s: float) -> int:
             flush=True,
         )
     print(
-        f"{many} seeds: {jobs} jobs, {hand_overs} hand-overs, {made} made, {wrong} seeds wrong",
+        f"{seeds} seeds: {jobs} jobs, {hand_overs} hand-overs, {made} made, {wrong} seeds wrong",
         end="",
     )
     print(f"; {time.monotonic() - since_s:.0f} s" if since_s else "")

@@ -20,8 +20,9 @@ A job that is not any more what it was asked as is left so (see standing.py).
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeGuard
@@ -76,11 +77,12 @@ class Handing:
         rows = {row.id: row for row in self._queries.jobs()}
         row = rows.get(over.job)
         kept, sight = self._kept(over), self._sight(row, over, job, site)
-        if kept and kept.opened and kept.fence.stands(now_s) and _has_come(over, rows, kept):
-            self._fences.end(over.job)
-            kept = self._kept(over)
-        elif sight.changed and sight.state is JobState.WAITING:
-            self._fences.let_in(over.job)  # nobody: it would be past the fences of others, too
+        with contextlib.suppress(Unavailable):  # then the next look does so
+            if kept and kept.opened and kept.fence.stands(now_s) and _has_come(over, rows, kept):
+                self._fences.end(over.job)
+                kept = self._kept(over)
+            elif sight.changed and sight.state is JobState.WAITING:
+                self._fences.let_in(over.job)  # nobody: it would be past the fences of others, too
         self.tend()
         fence_end_s = 0.0
         if kept is not None and not kept.opened:
@@ -183,7 +185,7 @@ class Handing:
         elif step.do is Do.RELEASE_GUEST:
             self._release_guest(over)
         elif step.do in _FENCING:
-            self._fences.put(self._fence(over, job, site))
+            self._put(over, job, site)
             if step.do is Do.PIN_GUEST:
                 self._fences.let_in(over.job, over.guest)
 
@@ -204,12 +206,22 @@ class Handing:
                 raise Unavailable(str(error)) from None
             raise
 
+    def must_keep_out(self) -> None:
+        """Raise Refused where nobody could be kept out of what a job gives up."""
+        with _or_refused():
+            self._fences.check()
+
     def before_end(self, over: HandOver, job: Job, site: Site) -> None:
         """Put up the fence: PBS may start others as soon as the program has ended.
 
-        That is sooner than the next look, which waits for qstat.
+        That is sooner than the next look, which waits for qstat. Raises Refused.
         """
-        self._fences.put(self._fence(over, job, site))
+        self._put(over, job, site)
+
+    def _put(self, over: HandOver, job: Job, site: Site) -> None:
+        fence = self._fence(over, job, site)
+        with _or_refused():
+            self._fences.put(fence)
 
     def _release_guest(self, over: HandOver) -> None:
         """Let the guest in no more: where the fence stands for more than that, its victim again."""
@@ -259,10 +271,15 @@ class Handing:
             self._fences.end(over.job)
 
     def _open(self, over: HandOver) -> None:
-        """Let whom it lets in be first; where PBS cannot be told it stands, to be tried again."""
+        """Let whom it lets in be first; where nobody can be told it stands, to be tried again."""
         if not self._queries.kick():
             raise Unavailable(f"job {over.job}: PBS refuses to start a cycle of its scheduler")
-        self._fences.open(over.job)
+        try:
+            self._fences.open(over.job)
+        except Unavailable:
+            if over.job in self._fences.standing():
+                raise
+            self._fences.end(over.job)  # it did so by itself
 
     def _waiting(self, over: HandOver, job: Job, site: Site) -> JobRow:
         """Return the row of a job that waits as it is to. Raises TooLate where it does not."""
@@ -315,6 +332,15 @@ class Handing:
         if answer.status:
             kind = Unavailable if answer.controller_is_away else Refused
             raise kind(f"job {over.job}: {step.do}: {answer.words}")
+
+
+@contextlib.contextmanager
+def _or_refused() -> Iterator[None]:
+    """Take what nobody can be told of for refused: the job keeps its place by staying in it."""
+    try:
+        yield
+    except Unavailable as error:
+        raise Refused(str(error)) from None
 
 
 _IN_PROGRESS = ("still in progress", "Request invalid for state")

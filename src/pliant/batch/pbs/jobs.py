@@ -185,7 +185,7 @@ def _left(row: JobRow, job: Job, site: Site) -> str:
         (not row.waits and row.holds != "", HELD),
         (not row.waits and row.begin_s > 0, LATER),
         (goes and "min_walltime" in row.resources, SHRINKS),
-        (goes and not _goes_back(row, site), "nothing here would send it back to the queue"),
+        (goes and not _goes_back(row, site), "nothing here would bring it back to its place"),
     )
     why = next((why for holds, why in checks if holds), "")
     if not why and row.waits:

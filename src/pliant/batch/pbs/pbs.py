@@ -212,7 +212,10 @@ class Pbs:
         self._handing.do(step, over, job, self._known_site())
 
     def must_go_back(self, job: Job) -> None:
-        """Raise Refused where a job that has saved would not come back, or not start again."""
+        """Raise Refused where a job that has saved would not come back, or not start again.
+
+        Or where others could not be kept out of its place.
+        """
         try:
             row = self._again().get(job.id)
             stopped = self._queries.why_none_starts(job.partitions[0])
@@ -227,6 +230,7 @@ class Pbs:
         if why:
             self._queries.forget_site()  # so that policies know of it, and of its end
             raise Refused(why)
+        self._handing.must_keep_out()
 
     def trouble(self) -> str:
         """Return what is wrong with PBS's own part in hand-overs; "" for nothing."""

@@ -16,7 +16,7 @@ from pliant.batch.pbs.site import Site
 from pliant.batch.pbs.unreal import without
 from pliant.batch.pbs.vnodes import NO_NAMES, Names, Vnodes
 from pliant.errors import BadAnswer, Unavailable
-from pliant.filter.pbs.names import SENDS_BACK
+from pliant.filter.pbs.names import KEEPS_OUT, SENDS_BACK
 from pliant.filter.pbs.schedulers import LIST, WAKE, kicks, listed
 
 SITE_S = 60.0
@@ -80,21 +80,27 @@ class Queries:
         return parse_jobs(self._ask("qstat", "-t", "-f", "-F", "json"))
 
     def no_way_back(self) -> str:
-        """Ask now why no job would go back to the queue after its checkpoint; "" where one would.
+        """Ask now why no job would come back to its place after its checkpoint; "" where one would.
 
-        Without our epilogue hook one that ends with 85 has ended. PBS shows its hooks to root
-        alone, on the server's host.
+        Without our epilogue hook one that ends with 85 has ended, and without our runjob hook
+        nobody is kept out of what it gives up. PBS shows its hooks to root alone, on the server's
+        host.
         """
+        found = (self._not_enabled(hook) for hook in (SENDS_BACK, KEEPS_OUT))
+        why = next(filter(None, found), "")
+        self.stranded = f"{why}: no running job is asked for a checkpoint" if why else ""
+        return self.stranded
+
+    def _not_enabled(self, hook: str) -> str:
+        """Ask why PBS does not run a hook, in words; "" where it does."""
         try:
-            answer = self._commands.run(("qmgr", "-c", f"list hook {SENDS_BACK}"))
+            answer = self._commands.run(("qmgr", "-c", f"list hook {hook}"))
         except Unavailable as away:
             answer = Answer("", str(away), 1)
         said = {line.partition("=")[::2] for line in answer.out.replace(" ", "").splitlines()}
-        is_there = not answer.status and ("enabled", "true") in said
-        why = "it is not enabled" if not answer.status else answer.words
-        words = f"PBS's hook {SENDS_BACK}: {why}: no running job is asked for a checkpoint"
-        self.stranded = "" if is_there else words
-        return self.stranded
+        if not answer.status and ("enabled", "true") in said:
+            return ""
+        return f"PBS's hook {hook}: {answer.words if answer.status else 'it is not enabled'}"
 
     def server(self) -> ServerRow:
         """Return what the server says; raises as above."""

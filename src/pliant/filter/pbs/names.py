@@ -44,6 +44,8 @@ HOOKS = "pliant_"
 """How the names of our hooks begin."""
 SENDS_BACK = HOOKS + "execjob_epilogue"
 """The hook by which jobs go back to the queue."""
+KEEPS_OUT = HOOKS + "runjob"
+"""The hook that keeps others out of what a job gives up meanwhile."""
 LONGEST = 20
 """Of the numbers in variables, which are anybody's to write."""
 
