@@ -255,9 +255,9 @@ class OnSlurm(Machine):
         larger = starts and guest.limit_min > LIMIT_MIN
         if larger and self.is_left_so(before, _has_pinned_guest):
             return f"its guest starts before all others, and asks for more: {guest}"
-        starts = after.job.runs and not before.job.runs
-        if starts and _asks_more(before) and self.is_left_so(before, _asks_more):
-            return f"it starts before all others, and asks for more: {before.job}"
+        comes = before.job.waits and (after.job.waits or after.job.runs)
+        if comes and _falls(before, after) and _asks_more(after):
+            return f"it goes before all others, and asks for more: {after.job}"
         return self._strays(before, after)
 
     def _strays(self, before: World, after: World) -> str:
@@ -529,10 +529,25 @@ def _begin(world: World) -> tuple[float, str]:
     return begin_s, f"StartTime={datetime.fromtimestamp(begin_s, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
+def _falls(before: World, after: World) -> bool:
+    """Whether some of its place is fenced no more just now, and that has not ended by itself.
+
+    The fence may stand on, around what others have waited for.
+    """
+    fell = _fenced(before) - _fenced(after)
+    return bool(fell) and before.now_s == after.now_s
+
+
+def _fenced(world: World) -> frozenset[str]:
+    """What the fence of its hand-over is around."""
+    name, batch = f"{FENCE}{JOB}", world.batch
+    return frozenset(batch.fenced[name]) if name in batch.standing(world.now_s) else frozenset()
+
+
 def _asks_more(world: World) -> bool:
-    """Whether it waits with a pin of ours, and its owner wants more than a hand-over gives it."""
+    """Whether it has a pin of ours, and its owner wants more than a hand-over gives it."""
     job, over, asks = world.job, world.over, dict(world.said).get("gpus")
-    pinned = job.waits and job.priority in OURS
+    pinned = job.priority in OURS
     return pinned and over is not None and job.gpus == asks and job.gpus > over.goal.gpus
 
 

@@ -87,6 +87,7 @@ ON_PBS = frozenset(
         "PBS's scheduler is slow",
         "a hook on its node is slow",
         "a site's hook refuses its shape",
+        "nothing can be written for its hooks",
         "its node does not take it",
         "its node is not reached",
         "its owner deletes it",

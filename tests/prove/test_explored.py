@@ -101,6 +101,12 @@ def test_so_is_a_guest_that_asks_for_more_by_now(
     assert any("asks for more" in words for words, _ in found.wrong)
 
 
+def test_so_is_a_job_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_slurm.Handing, "_unpin_changed", lambda *_: None)
+    found = explored(OnSlurm, faults=1, most=MOST, to_the_end=False)
+    assert any("asks for more" in words for words, _ in found.wrong)
+
+
 @pytest.mark.parametrize("undoes", [False, True])
 def test_what_pliantd_does_without_end_is_noticed(
     monkeypatch: pytest.MonkeyPatch, *, undoes: bool
