@@ -430,8 +430,8 @@ _CHANGED = attrgetter(
 def _asked_of(job: Record, seen: Seen) -> object:
     """Since when a job waits or runs nobody asks but of the malleable one."""
     if job.number != JOB:
-        instants = (seen(job.begin_s), seen(job.ends_s))
-        return (job.state, job.gpus, job.walltime_s, job.holds, *instants)
+        begins, ends = seen(job.begin_s), seen(job.ends_s)
+        return (job.state, job.gpus, job.walltime_s, job.holds, begins, ends)
     by_hook = job.back_begins_s == job.begin_s
     instants = [seen(at_s) for at_s in (job.begin_s, job.ends_s, job.etime_s)]
     return (_CHANGED(job), by_hook, *instants, seen(job.start_s, FALSE_START_S + JUST_S))
