@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 from pbs_recorded import LISTED, NAMES, NOW_S, Recorded
@@ -260,40 +262,33 @@ def test_where_no_fence_can_be_shown_none_is_put_up_and_no_job_gives_up_its_plac
     assert (under_way.step().do, len(fences(site))) == (Do.FENCE, 1)
 
 
-@contextlib.contextmanager
-def full(site: Recorded) -> Iterator[None]:
-    """Let nothing be written beside the fences, as where a disk is full."""
-    assert site.fences
-    run = site.fences.parent
-    kept = run.rename(run.with_name("kept"))
-    run.write_text("a file")
-    yield
-    run.unlink()
-    kept.rename(run)
+def full() -> AbstractContextManager[object]:
+    """Let nothing be written for the hooks; what is there can be removed."""
+    error = OSError(errno.ENOSPC, "No space left on device")
+    return patch("pliant.batch.pbs.fences.show", side_effect=error)
 
 
 def test_what_cannot_be_written_of_a_fence_is_not_so_and_said_once(
     site: Recorded, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert site.fences
-    words = "nobody can be kept out of what a job gives up"
-    kept = Fences(site.fences, lambda: NOW_S)
-    kept.put(KEPT)
+    words = "No space left on device: nobody can be kept out of what a job gives up"
+    kept, other = Fences(site.fences, lambda: NOW_S), replace(KEPT, job="31")
+    kept.put(other)
+    changes: Sequence[Callable[[], None]] = (
+        lambda: kept.let_in("30", "31"),
+        lambda: kept.open("30"),
+        lambda: kept.end("30"),
+        lambda: kept.put(replace(KEPT, until_s=NOW_S + 1)),
+        kept.check,
+    )
     for _ in range(2):
-        with full(site):
-            changes: Sequence[Callable[[], None]] = (
-                lambda: kept.let_in("30", "31"),
-                lambda: kept.open("30"),
-                lambda: kept.end("30"),
-                lambda: kept.put(replace(KEPT, until_s=NOW_S + 1)),
-                kept.check,
-            )
+        kept.put(KEPT)
+        with full():
             for change in changes:
                 with pytest.raises(Unavailable, match=words):
                     change()
-            assert kept.standing() == {"30": KEPT.until_s}
-        kept.put(KEPT)
-    assert (fences(site), kept.of("30")) == ((KEPT,), Kept(KEPT))
+        assert kept.standing() == {"30": KEPT.until_s, "31": KEPT.until_s}
+    assert (fences(site), kept.of("30")) == ((other, KEPT), Kept(KEPT))
     assert caplog.text.count(words) == 2
 
 
@@ -303,10 +298,23 @@ def test_a_fence_that_cannot_be_opened_stands_and_is_opened_later(site: Recorded
     goes_back(site)
     assert under_way.step(1).do is Do.RESHAPE
     site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
-    with full(site), pytest.raises(Unavailable, match="nobody can be kept out"):
+    with full(), pytest.raises(Unavailable, match="nobody can be kept out"):
         under_way.step(3)
     assert under_way.pbs.fences() == {"30": NOW_S + FENCE_S}
     assert (under_way.step(4).do, fences(site)[0].until_s) == (Do.UNFENCE, NOW_S + 4 + START_S)
+
+
+def test_one_that_could_not_be_opened_until_it_ended_keeps_nobody_waiting(site: Recorded) -> None:
+    under_way = Clocked(site)
+    under_way.step()
+    goes_back(site)
+    assert under_way.step(1).do is Do.RESHAPE
+    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    with full():
+        assert under_way.step(FENCE_S + 1).do is Do.UNFENCE
+    kept = under_way.pbs._handing._fences.of("30")
+    assert kept is not None
+    assert (kept.opened, kept.fence.until_s) == (True, NOW_S + FENCE_S + 1)
 
 
 def test_where_none_stands_any_more_the_hooks_find_no_file(tmp_path: Path) -> None:
