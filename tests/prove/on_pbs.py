@@ -357,6 +357,7 @@ class OnPbs(Machine):
         had, guest = (world.batch.jobs.get(GUEST) for world in (before, after))
         starts = guest is not None and guest.has_gpus and not had.has_gpus
         larger = starts and guest.walltime_s > WALLTIME_S
+        larger = larger and not before.batch.flags["full"]  # else no fence lets it in no more
         if larger and self.is_left_so(before, _lets_guest_in):
             return f"its guest starts behind a fence, and asks for more: {guest}"
         over = before.over
