@@ -292,12 +292,18 @@ def test_what_cannot_be_written_of_a_fence_is_not_so_and_said_once(
     assert caplog.text.count(words) == 2
 
 
-def test_a_fence_that_cannot_be_opened_stands_and_is_opened_later(site: Recorded) -> None:
+def reshaped(site: Recorded) -> Clocked:
+    """A job that waits with its new request, behind its fence."""
     under_way = Clocked(site)
     under_way.step()
     goes_back(site)
     assert under_way.step(1).do is Do.RESHAPE
     site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    return under_way
+
+
+def test_a_fence_that_cannot_be_opened_stands_and_is_opened_later(site: Recorded) -> None:
+    under_way = reshaped(site)
     with full(), pytest.raises(Unavailable, match="nobody can be kept out"):
         under_way.step(3)
     assert under_way.pbs.fences() == {"30": NOW_S + FENCE_S}
@@ -305,11 +311,7 @@ def test_a_fence_that_cannot_be_opened_stands_and_is_opened_later(site: Recorded
 
 
 def test_one_that_could_not_be_opened_until_it_ended_keeps_nobody_waiting(site: Recorded) -> None:
-    under_way = Clocked(site)
-    under_way.step()
-    goes_back(site)
-    assert under_way.step(1).do is Do.RESHAPE
-    site.job("30")["Execution_Time"] = "Mon Nov 23 06:22:34 2026"
+    under_way = reshaped(site)
     with full():
         assert under_way.step(FENCE_S + 1).do is Do.UNFENCE
     kept = under_way.pbs._handing._fences.of("30")
